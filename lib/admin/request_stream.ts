@@ -1,33 +1,32 @@
-/** `GET /admin/v1/requests/stream`: follows the ledger with server-sent events. */
+/** A live tail of the ledger over server-sent events. */
 import { delay } from "../abort.ts";
 import { RequestTail, TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
 import { GatewayError } from "../errors.ts";
-import { stopping } from "../server/drain.ts";
+import { shutdownError } from "../server/drain.ts";
 import type { RouteContext } from "../server/router.ts";
 import { formatFrame } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
 import { readQuery, runReport } from "./request_input.ts";
 
-/** Largest number of concurrent streams of a process. Each one reads every new entry. */
-const MAX_STREAMS = 20;
+/** Most concurrent streams of a process: each one reads every new entry. */
+const MOST_STREAMS = 20;
 
-/** Pause between two reads of new entries, in milliseconds. */
+/** Pause between two reads of new requests, in milliseconds. */
 const POLL_MS = 1_000;
 
-/** Silence after which a keep-alive is sent, in milliseconds. Proxies often close connections silent for a minute. */
+/** Silence before a keep-alive, in milliseconds: proxies close connections that are silent for a minute. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** Longest duration of a stream, in milliseconds. Its client reconnects, and must still have a valid key. */
-const MAX_STREAM_MS = 3_600_000;
+/** Longest stream, in milliseconds. Its client asks again and must still have a valid key. */
+const LONGEST_MS = 3_600_000;
 
-/** Pause before a client reconnects, in milliseconds. */
+/** Pause of a client before it asks again, in milliseconds. */
 const RETRY_MS = 2_000;
 
 /**
- * Streams requests as they are entered in the ledger: an event `request` for each, with its sequence number as the id.
+ * Streams requests as they are entered: one `request` event each, with the entry's sequence number as its id.
  * `Last-Event-ID`, which browsers send when they reconnect, takes precedence over `after_seq`.
- * @throws {GatewayError} `invalid` for parameters that cannot be read; `limited` if too many streams are open; an error
- * of `stopping()` if the gateway is shutting down
+ * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` where too many streams are open
  */
 export async function streamRequests(request: Request, context: RouteContext): Promise<Response> {
   const { gateway: { store: { ledger, keys }, config, monotonic }, drain, isStillOperator } = context;
@@ -35,15 +34,15 @@ export async function streamRequests(request: Request, context: RouteContext): P
   const texts = readQuery(request, TAIL_PARAMETERS);
   const lastId = request.headers.get("last-event-id") ?? "";
   const after = lastId === "" ? {} : { after_seq: lastId };
-  if (drain.phase !== "serving") throw stopping();
-  if (drain.connections("stream") >= MAX_STREAMS) {
-    throw new GatewayError("limited", `Cannot open another stream: ${MAX_STREAMS} are open`, {
+  if (drain.phase !== "serving") throw shutdownError();
+  if (drain.connections("stream") >= MOST_STREAMS) {
+    throw new GatewayError("limited", `Cannot open another stream: ${MOST_STREAMS} are open`, {
       retryAfterMs: RETRY_MS,
     });
   }
   const ended = new AbortController();
   const end = () => ended.abort();
-  // The stream is counted before anything is awaited, so that concurrent requests cannot exceed the limit.
+  // Before anything is awaited, so that the streams that are being opened count.
   const disconnect = drain.connect("stream", end);
   try {
     const tail = await runReport(() => RequestTail.open({ ledger, keys, config }, { ...texts, ...after }));
@@ -59,8 +58,8 @@ export async function streamRequests(request: Request, context: RouteContext): P
 }
 
 /**
- * Yields the text of the stream until it has lasted too long, the operator is signed out or the key has changed, or the
- * signal is aborted. Never throws.
+ * The text of the stream, until its time is over, the operator has signed out or has another key, or the signal is
+ * given. Never throws.
  */
 async function* textsOf(
   tail: RequestTail,
@@ -70,16 +69,16 @@ async function* textsOf(
     isStillOperator: () => Promise<boolean>;
   },
 ): AsyncGenerator<string> {
-  const startedAt = monotonic();
-  let sentAt = startedAt;
-  // The id lets a client that is disconnected before its first event resume at the same entry.
+  const begun = monotonic();
+  let sentAt = begun;
+  // The id is that of the place where the tail begins, for a client that is cut off before its first event.
   yield `retry: ${RETRY_MS}\nid: ${tail.seq}\n\n`;
-  while (!signal.aborted && monotonic() - startedAt < MAX_STREAM_MS && await isStillOperator()) {
-    // While the store is unreachable, the stream sends no requests. It continues when the store is back.
+  while (!signal.aborted && monotonic() - begun < LONGEST_MS && await isStillOperator()) {
+    // While the store is out of reach there is nothing new; the stream goes on when it is back.
     const { requests, isEnd } = await tail.read().catch(() => ({ requests: [], isEnd: true }));
     if (requests.length > 0 || monotonic() - sentAt >= KEEP_ALIVE_MS) {
       sentAt = monotonic();
-      // An event without data only sets the client's last event id and is not dispatched (WHATWG HTML, 9.2.6).
+      // An event without data moves the client's place and is not dispatched (WHATWG HTML, 9.2.6).
       yield requests.map((line) => `id: ${line.seq}\n${formatFrame({ event: "request", data: JSON.stringify(line) })}`)
         .join("") + `id: ${tail.seq}\n\n`;
     }
@@ -87,9 +86,7 @@ async function* textsOf(
   }
 }
 
-/**
- * Returns texts as a body. `disconnect` is called when the stream ends, and `end` before that if the client cancels it.
- */
+/** Text as a body. `disconnect` is called when it has ended, `end` where its reader has disconnected. */
 function streamOf(
   texts: AsyncGenerator<string>,
   { end, disconnect }: { end: () => void; disconnect: () => void },

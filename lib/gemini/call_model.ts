@@ -1,4 +1,4 @@
-/** Gemini's methods of models: `POST /v1beta/models/{model}:{method}`. */
+/** Serves Gemini's methods of models: `POST /v1beta/models/{model}:{method}`. */
 import { GatewayError } from "../errors.ts";
 import { documentSize, type JsonObject, writeMembersSliced } from "../json/mod.ts";
 import { gemini, inCamelCase, withoutRepeatedResults } from "../protocols/gemini/mod.ts";
@@ -10,7 +10,7 @@ import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { countTokens } from "./count_tokens.ts";
 
-/** Gemini's protocol with streams as JSON arrays, which Google sends without `alt=sse`. */
+/** Gemini's protocol with streams as JSON arrays, which clients get without `alt=sse`, as from Google. */
 const geminiArrays = { ...gemini, framing: arrayFraming, keepAlive: "\n" };
 
 /** A method of the path, and the model that it is called on. */
@@ -48,20 +48,26 @@ export async function callModel(request: Request, context: RouteContext): Promis
   }
 }
 
-/** Ids of models may have a slash and colons: the method is what follows the last colon. */
+/**
+ * Reads the model and the method from the path. A model id may contain slashes and colons; the method follows the last
+ * colon.
+ */
 function readMethod({ provider = "", model_id: id }: RouteContext["params"]): CalledMethod {
   const path = id === undefined ? provider : `${provider}/${id}`;
   const colon = path.lastIndexOf(":");
   return colon < 0 ? { model: path, method: "" } : { model: path.slice(0, colon), method: path.slice(colon + 1) };
 }
 
-/** True if the client wants a stream as server-sent events. */
+/** Returns whether the client wants a stream as server-sent events. */
 function hasEvents(request: Request): boolean {
   const query = new URLSearchParams(readTarget(request).query);
   return (query.get("alt") ?? query.get("$alt")) === "sse";
 }
 
-/** A context whose body has the members that are in the URL here, its other members in camel case, and each result once. */
+/**
+ * Returns a context whose body has additional members, which are in the URL here. The names of the other members are in
+ * camel case, and repeated tool results are removed.
+ */
 function withModel(context: RouteContext, members: JsonObject): RouteContext {
   return {
     ...context,
@@ -74,7 +80,7 @@ function withModel(context: RouteContext, members: JsonObject): RouteContext {
   };
 }
 
-/** A body with added members in its value. Its text has none of them. */
+/** A body with additional members in its value, but not in its text. */
 class NamedBody implements JsonBody {
   readonly value: JsonObject;
   readonly #body: Omit<JsonBody, "value">;

@@ -1,4 +1,6 @@
-/** `POST /v1beta/models/{model}:countTokens`: counts the input of a request without answering it. */
+/**
+ * Answers `POST /v1beta/models/{model}:countTokens`: counts the input of a request without sending it to an upstream.
+ */
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize, isObject } from "../json/mod.ts";
@@ -12,15 +14,15 @@ import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 
 /**
- * Counts system instruction, tools, contents and media in o200k tokens. The body has the contents alone, or the whole
+ * Counts system instruction, tools, contents and media in o200k tokens. The body has only the contents, or a complete
  * request as `generateContentRequest`.
  * @throws {GatewayError} as `serve` before admission
  */
 export async function countTokens(context: RouteContext, model: string): Promise<Response> {
   const body = await context.readJson();
   const value = inCamelCase(body.value);
-  const { generateContentRequest: generateRequest } = value;
-  const request = { ...isObject(generateRequest) ? generateRequest : value, model, stream: false };
+  const { generateContentRequest: fullRequest } = value;
+  const request = { ...isObject(fullRequest) ? fullRequest : value, model, stream: false };
   checkBody(gemini.schema, request);
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
   const steps = readSteps(request, permitsForCounting(context));

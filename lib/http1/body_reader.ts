@@ -1,8 +1,8 @@
-/** The body of a response, taken out of a connection's buffer as it arrives. */
+/** Reads the body of a response from a connection's buffer, by its length, in chunks, or until the connection ends. */
 import { ConnectionEnded, MalformedResponse } from "./errors.ts";
 import type { BodyFraming } from "./response_head.ts";
 
-/** Bytes read; those from `start` to `end` are unused. */
+/** Received bytes. Those from `start` to `end` are not yet consumed. */
 export interface ReceiveBuffer {
   buffer: Uint8Array;
   start: number;
@@ -13,17 +13,20 @@ export interface ReceiveBuffer {
 export interface BodyReader {
   /** True at the end of the body. */
   readonly done: boolean;
-  /** Bytes still to come; `undefined` where unknown. */
-  readonly remaining: number | undefined;
-  /** The data that has arrived, as a view of the buffer; `undefined` where there is none. @throws {MalformedResponse} */
+  /** Bytes that are still missing; `undefined` if unknown. */
+  readonly left: number | undefined;
+  /**
+   * Consumes the received data, and returns it as a view of the buffer; `undefined` without data.
+   * @throws {MalformedResponse}
+   */
   take(inbox: ReceiveBuffer): Uint8Array | undefined;
-  /** Bytes were read without `take`, in a body of known length. */
+  /** Reports bytes that were read without `take`, in a body of known length. */
   skip(bytes: number): void;
   /** Reports the end of the connection. @throws {ConnectionEnded} if the body is incomplete */
   end(): void;
 }
 
-/** Starts reading a body. */
+/** Creates the reader for a body. */
 export function createBody(framing: BodyFraming): BodyReader {
   switch (framing.kind) {
     case "none":
@@ -38,37 +41,37 @@ export function createBody(framing: BodyFraming): BodyReader {
 }
 
 class LengthBody implements BodyReader {
-  remaining: number;
+  left: number;
 
   constructor(bytes: number) {
-    this.remaining = bytes;
+    this.left = bytes;
   }
 
   get done(): boolean {
-    return this.remaining === 0;
+    return this.left === 0;
   }
 
   take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const { buffer, start, end } = inbox;
-    const size = Math.min(this.remaining, end - start);
+    const size = Math.min(this.left, end - start);
     if (size === 0) return undefined;
-    this.remaining -= size;
+    this.left -= size;
     inbox.start += size;
     return buffer.subarray(start, start + size);
   }
 
   skip(bytes: number): void {
-    this.remaining -= bytes;
+    this.left -= bytes;
   }
 
   end(): void {
-    if (this.remaining > 0) throw new ConnectionEnded("the body");
+    if (this.left > 0) throw new ConnectionEnded("the body");
   }
 }
 
 class ChunkedBody implements BodyReader {
   readonly #decoder = new ChunkedDecoder();
-  readonly remaining = undefined;
+  readonly left = undefined;
 
   get done(): boolean {
     return this.#decoder.done;
@@ -91,7 +94,7 @@ class ChunkedBody implements BodyReader {
 
 class CloseBody implements BodyReader {
   done = false;
-  readonly remaining = undefined;
+  readonly left = undefined;
 
   take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const { buffer, start, end } = inbox;
@@ -106,12 +109,12 @@ class CloseBody implements BodyReader {
   }
 }
 
-/** Longest line before a chunk's data, in bytes; extensions after the size are ignored. */
-const SIZE_LINE_BYTES = 1024;
-/** Most bytes after the last chunk. */
-const TRAILER_BYTES = 16 * 1024;
-/** Most digits of a size: any such number is exact. */
-const SIZE_DIGITS = 13;
+/** Longest extension after a chunk's size, in bytes. Extensions are ignored. */
+const MAX_EXTENSION_BYTES = 1024;
+/** Most bytes of all trailers. */
+const MAX_TRAILER_BYTES = 16 * 1024;
+/** Most hexadecimal digits of a chunk's size. Any such number is exact in a double. */
+const MAX_SIZE_DIGITS = 13;
 
 const LF = 10;
 const CR = 13;
@@ -122,22 +125,22 @@ const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
 
 type State = "size" | "extension" | "size end" | "data" | "data end" | "data LF" | "trailer" | "trailer LF" | "done";
 
-/** Decodes one body in any pieces. Trailers are checked and dropped. */
+/** Decodes one chunked body, whatever pieces it arrives in. Trailers are checked and discarded. */
 class ChunkedDecoder {
   #state: State = "size";
   /** Digits of the size so far. */
   #digits = 0;
-  /** Bytes of the line so far, or of all trailers. */
+  /** Bytes of the extension so far, or of all trailers. */
   #lineBytes = 0;
-  /** Bytes of the chunk that are still to come, or its size so far. */
-  #remaining = 0;
+  /** Missing bytes of the current chunk; while its size is read, the size so far. */
+  #left = 0;
   #trailer = "";
 
   /** Start of the data of the last call. */
   start = 0;
   /** End of the data of the last call. */
   end = 0;
-  /** Position at which the last call stopped reading: after the body's end, or after all bytes. */
+  /** Position at which the last call stopped: after the end of the body, or after all bytes. */
   consumed = 0;
 
   /** True at the end of the body. */
@@ -146,8 +149,8 @@ class ChunkedDecoder {
   }
 
   /**
-   * Decodes `bytes` in place from `from` to `to`. Afterwards the data is contiguous between `start` and `end`; the
-   * encoded form is overwritten.
+   * Decodes `bytes` in place between `from` and `to`. Afterwards the data is contiguous between `start` and `end`. The
+   * encoded bytes are overwritten.
    * @throws {MalformedResponse}
    */
   decode(bytes: Uint8Array, { from, to }: { from: number; to: number }): void {
@@ -160,14 +163,14 @@ class ChunkedDecoder {
         at++;
         continue;
       }
-      const size = Math.min(this.#remaining, to - at);
-      // The first data of a call stays where it is.
+      const size = Math.min(this.#left, to - at);
+      // The first data of a call need not be moved.
       if (out === this.start) this.start = out = at;
       else bytes.copyWithin(out, at, at + size);
       out += size;
       at += size;
-      this.#remaining -= size;
-      if (this.#remaining === 0) this.#state = "data end";
+      this.#left -= size;
+      if (this.#left === 0) this.#state = "data end";
     }
     this.end = out;
     this.consumed = at;
@@ -178,7 +181,9 @@ class ChunkedDecoder {
       case "size":
         return this.#readSize(byte);
       case "extension":
-        if (++this.#lineBytes > SIZE_LINE_BYTES) throw new MalformedResponse("The line of a chunk's size is too long");
+        if (++this.#lineBytes > MAX_EXTENSION_BYTES) {
+          throw new MalformedResponse("The line of a chunk's size is too long");
+        }
         if (byte === CR) this.#state = "size end";
         else if ((byte < 32 && byte !== TAB) || byte === 127) {
           throw new MalformedResponse("A chunk's extension is broken");
@@ -188,7 +193,7 @@ class ChunkedDecoder {
         expect(byte, LF);
         this.#digits = 0;
         this.#lineBytes = 0;
-        this.#state = this.#remaining === 0 ? "trailer" : "data";
+        this.#state = this.#left === 0 ? "trailer" : "data";
         return;
       case "data end":
         expect(byte, CR);
@@ -199,7 +204,7 @@ class ChunkedDecoder {
         this.#state = "size";
         return;
       case "trailer":
-        if (++this.#lineBytes > TRAILER_BYTES) throw new MalformedResponse("The trailers are too long");
+        if (++this.#lineBytes > MAX_TRAILER_BYTES) throw new MalformedResponse("The trailers are too long");
         if (byte === LF) throw new MalformedResponse("A trailer ends in a bare LF");
         if (byte === CR) this.#state = "trailer LF";
         else this.#trailer += String.fromCharCode(byte);
@@ -215,8 +220,8 @@ class ChunkedDecoder {
   #readSize(byte: number): void {
     const digit = hexDigit(byte);
     if (digit >= 0) {
-      if (++this.#digits > SIZE_DIGITS) throw new MalformedResponse("A chunk's size is too large");
-      this.#remaining = this.#remaining * 16 + digit;
+      if (++this.#digits > MAX_SIZE_DIGITS) throw new MalformedResponse("A chunk's size is too large");
+      this.#left = this.#left * 16 + digit;
       return;
     }
     if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) {
@@ -230,7 +235,7 @@ function expect(byte: number, wanted: number): void {
   if (byte !== wanted) throw new MalformedResponse("A chunk does not end where its size says");
 }
 
-/** -1 for another character. */
+/** Returns the value of a hexadecimal digit; -1 for another character. */
 function hexDigit(byte: number): number {
   if (byte >= 48 && byte <= 57) return byte - 48;
   const lower = byte | 32;

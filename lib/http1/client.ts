@@ -1,4 +1,4 @@
-/** The client: connection pools by origin, and one function that sends a request. */
+/** The HTTP/1.1 client: sends requests over connection pools, one pool per origin. */
 import { GatewayError } from "../errors.ts";
 import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
@@ -11,10 +11,10 @@ import type { AddressPolicy } from "./dialer.ts";
 import type { HeaderFilter } from "./response_head.ts";
 import type { Http1Request, Http1Response } from "./types.ts";
 
-/** Most URLs whose parts are remembered. */
-const ROUTES = 1_024;
+/** Most URLs whose pools and heads are cached. */
+const MAX_ROUTES = 1_024;
 
-/** Connection pool and head of the requests to one URL. */
+/** Connection pool and cached head of the requests to one URL. */
 interface UrlRoute {
   pool: ConnectionPool;
   heads: HeadCache;
@@ -25,42 +25,43 @@ export interface Http1Options {
   /** Decides which addresses hosts may have. */
   addresses: AddressPolicy;
   /**
-   * Idle connections kept per host. With 0 each request makes its own: a kept connection that the host is just closing
-   * fails in a way that does not tell whether the request arrived.
+   * Most idle connections per host. With 0, each request opens a new connection. That avoids requests on a connection
+   * which the host is just closing: their errors do not show whether the request has arrived.
    */
   idleConnections?: number;
-  /** Time that an idle connection is kept if its host does not state one, in milliseconds; absent: see `Pool`. */
+  /** How long an idle connection is kept if its host announces no timeout, in milliseconds; absent: see pool.ts. */
   idleMs?: number;
-  /** Headers of responses that are kept beside the usual ones; absent: none. */
+  /** Selects response headers that are kept besides `RESPONSE_HEADERS`; absent: none. */
   keepsHeader?: HeaderFilter | undefined;
 }
 
 /** Sends requests. */
 export interface Http1Client {
   /**
-   * @throws {GatewayError} `upstream` where no response comes, with the fault `stale` where a new connection may be all
-   * that is needed; `timeout`; or the reason the request's signal was aborted with
+   * Sends a request. Resolves when the head of the response has arrived.
+   * @throws {GatewayError} `upstream` without a response, with the fault `stale` if a new connection may help;
+   * `timeout`; or the reason with which the request's signal was aborted
    */
   send(request: Http1Request): Promise<Http1Response>;
-  /** Closes idle connections. Requests under way go on to their ends. */
+  /** Closes idle connections. Requests that have begun continue. */
   close(): void;
 }
 
 /**
- * Makes a client. Unlike `fetch` it knows no proxies, no HTTP/2 and nothing that is not strictly HTTP/1.1. The bytes that
- * `read` answers with are valid until the next call of any method.
+ * Creates a client. Unlike `fetch`, it supports no proxies, no HTTP/2, and no deviation from HTTP/1.1. The bytes that
+ * `Http1Response.read` returns are valid until the next call of any method of the response.
  */
 export function createHttp1Client(
   { addresses, idleConnections = 256, idleMs, keepsHeader }: Http1Options,
 ): Http1Client {
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
-  const deadlines = createRequestTimers();
-  const shared: ClientState = { scratches: createBufferPool(), released: new Set(), closed: false, keepsHeader };
+  const timers = createRequestTimers();
+  const shared: ClientState = { buffers: createBufferPool(), released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {
-    const known = routes.get(url);
-    if (known !== undefined) return known;
+    const cached = routes.get(url);
+    if (cached !== undefined) return cached;
     const { protocol, hostname, host, port, pathname, search } = new URL(url);
     const tls = protocol === "https:";
     const key = `${protocol}//${host}`;
@@ -71,7 +72,7 @@ export function createHttp1Client(
     }, { idleConnections, idleMs, addresses });
     pools.set(key, pool);
     const route = { pool, heads: new HeadCache({ host, target: pathname + search }) };
-    if (routes.size >= ROUTES) routes.clear();
+    if (routes.size >= MAX_ROUTES) routes.clear();
     routes.set(url, route);
     return route;
   }
@@ -87,12 +88,12 @@ export function createHttp1Client(
       packed = packRequest(heads.begin({ headers, closes: !pool.reusesConnections }), {
         body,
         bodyBytes,
-        scratches: shared.scratches,
+        buffers: shared.buffers,
       });
     } catch (cause) {
       return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
     }
-    return exchange(new Http1Exchange(signal, { deadlines, limits }), { pool, packed, shared, fresh });
+    return exchange(new Http1Exchange(signal, { timers, limits }), { pool, packed, shared, fresh });
   }
 
   return {
@@ -102,10 +103,10 @@ export function createHttp1Client(
       return runSliced(encodeUtf8(body)).then((bytes) => begin(request, bytes));
     },
     close() {
-      // Open exchanges complete; their connections are not kept afterwards.
+      // Open exchanges continue. Their connections are closed afterwards.
       shared.closed = true;
       for (const stop of shared.released) stop();
-      deadlines.close();
+      timers.close();
       for (const pool of pools.values()) pool.close();
     },
   };

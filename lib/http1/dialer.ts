@@ -1,4 +1,4 @@
-/** New connections to one host, over TCP or TLS. The runtime decides which authorities are trusted, as for `fetch`. */
+/** Opens connections to a host over TCP or TLS. TLS trusts the same authorities as the runtime's `fetch`. */
 import { HttpVersionError } from "./errors.ts";
 
 /** A connection of the runtime. */
@@ -16,25 +16,25 @@ export interface HostAddress {
 export interface AddressPolicy {
   /** Returns the addresses of a host in the order to try them. @throws if it has none, or one that is refused */
   resolve(hostname: string): Promise<readonly string[]>;
-  /** @throws where the host may not have this address */
+  /** Checks one address. @throws if the host may not have it */
   check(hostname: string, address: string): void;
 }
 
 /**
- * Most abandoned TLS handshakes. The runtime frees the socket of a handshake only after its end, so that a host that stays
- * silent in it would take one descriptor per request.
+ * Most abandoned TLS handshakes at once. The runtime frees the socket of a handshake only when the handshake ends, so a
+ * host that never answers would take one descriptor per request.
  */
-const ABANDONED = 64;
-/** Time that an abandoned handshake counts, in milliseconds. */
+const MAX_ABANDONED = 64;
+/** Time after which an abandoned handshake is closed and no longer counts, in milliseconds. */
 const ABANDONED_MS = 600_000;
 
 /**
- * Time that an abandoned connection may take to open, so that it can be closed, in milliseconds. An abort at the moment
- * of success would leak the socket: Deno 2.9 does not free it.
+ * Time for which an abandoned connection may still open, so that it can be closed, in milliseconds. An abort at the
+ * moment of success would leak the socket, because Deno 2.9 does not free it.
  */
 const LINGER_MS = 1_000;
 
-/** Makes connections to one host. */
+/** Opens connections to one host. */
 export class Dialer {
   readonly #address: HostAddress;
   readonly #policy: AddressPolicy;
@@ -48,20 +48,22 @@ export class Dialer {
     this.#policy = policy;
   }
 
-  /** @throws where no connection can be made or none may be; what the signal was aborted with */
+  /** Opens a connection. @throws if that fails or is not allowed; the signal's reason after an abort */
   async dial(signal: AbortSignal): Promise<Socket> {
     const { hostname, tls } = this.#address;
-    if (this.#abandoned.size >= ABANDONED) this.#forgetOld();
-    if (this.#abandoned.size >= ABANDONED) throw new Error("Cannot connect: too many TLS handshakes have not ended");
+    if (this.#abandoned.size >= MAX_ABANDONED) this.#closeOldHandshakes();
+    if (this.#abandoned.size >= MAX_ABANDONED) {
+      throw new Error("Cannot connect: too many TLS handshakes have not ended");
+    }
     const tcp = await this.#connect(signal);
     try {
       signal.throwIfAborted();
       tcp.setNoDelay(true);
-      // A model may think for longer than a router on the way remembers a silent connection.
+      // Routers drop silent connections, and a model may think for longer than that without sending anything.
       tcp.setKeepAlive(true);
       if (!tls) return tcp;
       const connection = await Deno.startTls(tcp, { hostname, alpnProtocols: ["http/1.1"] });
-      await this.#shakeHands(connection, signal);
+      await this.#completeHandshake(connection, signal);
       return connection;
     } catch (error) {
       closeQuietly(tcp);
@@ -78,13 +80,13 @@ export class Dialer {
 
   async #connectTo(hostname: string, signal: AbortSignal): Promise<Deno.TcpConn> {
     const { port } = this.#address;
-    const own = new AbortController();
-    const connecting = Deno.connect({ hostname, port, signal: own.signal });
+    const lingering = new AbortController();
+    const connecting = Deno.connect({ hostname, port, signal: lingering.signal });
     try {
-      return await orLeave(connecting, signal);
+      return await abortable(connecting, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      const stop = () => own.abort();
+      const stop = () => lingering.abort();
       const timer = setTimeout(stop, LINGER_MS);
       Deno.unrefTimer(timer);
       this.#lingering.add(stop);
@@ -97,11 +99,13 @@ export class Dialer {
     }
   }
 
-  /** Connects to the addresses that were checked: a second look-up could find others. */
+  /**
+   * Connects to one of the checked addresses. The host's name is not resolved again, because the result could differ.
+   */
   async #connect(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     let failure: unknown;
-    for (const address of await orLeave(this.#addresses(), signal)) {
+    for (const address of await abortable(this.#addresses(), signal)) {
       try {
         return await this.#connectTo(address, signal);
       } catch (error) {
@@ -123,7 +127,9 @@ export class Dialer {
     }
   }
 
-  /** A process that may connect only by name checks the address of the open connection before it sends a byte. */
+  /**
+   * Connects by name if the process has no permission for addresses. The address is checked before any byte is sent.
+   */
   async #connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     const connection = await this.#connectTo(hostname, signal);
@@ -136,10 +142,10 @@ export class Dialer {
     }
   }
 
-  async #shakeHands(connection: Deno.TlsConn, signal: AbortSignal): Promise<void> {
-    const shaken = connection.handshake();
+  async #completeHandshake(connection: Deno.TlsConn, signal: AbortSignal): Promise<void> {
+    const handshake = connection.handshake();
     try {
-      await orLeave(shaken, signal);
+      await abortable(handshake, signal);
     } catch (error) {
       if (!signal.aborted) {
         connection.close();
@@ -149,27 +155,27 @@ export class Dialer {
       }
       this.#abandoned.set(connection, performance.now());
       const end = () => void (this.#abandoned.delete(connection) && connection.close());
-      shaken.then(end, end);
+      handshake.then(end, end);
       throw error;
     }
   }
 
-  #forgetOld(): void {
-    const since = performance.now() - ABANDONED_MS;
-    for (const [connection, at] of this.#abandoned) {
-      if (at > since) return;
+  #closeOldHandshakes(): void {
+    const oldest = performance.now() - ABANDONED_MS;
+    for (const [connection, abandonedAt] of this.#abandoned) {
+      if (abandonedAt > oldest) return;
       this.#abandoned.delete(connection);
       connection.close();
     }
   }
 }
 
-/** True for the alert of a host that supports none of the offered protocols (RFC 7301, section 3.2). */
+/** Returns true for the TLS alert of a host that supports none of the offered protocols (RFC 7301, section 3.2). */
 function isWithoutHttp1(error: unknown): boolean {
   return error instanceof Error && error.message.includes("NoApplicationProtocol");
 }
 
-/** Closes a connection that TLS may have closed already. */
+/** Closes a connection that TLS may already have closed. */
 function closeQuietly(tcp: Deno.TcpConn): void {
   try {
     tcp.close();
@@ -178,20 +184,20 @@ function closeQuietly(tcp: Deno.TcpConn): void {
   }
 }
 
-/** Waits for a promise. @throws the signal's reason where it aborts first */
-async function orLeave<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Waits for a promise. @throws the signal's reason if it aborts first */
+async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
-  const leave = () => aborted.reject(signal.reason);
-  if (signal.aborted) leave();
-  signal.addEventListener("abort", leave, { once: true });
+  const abort = () => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
   try {
     return await Promise.race([promise, aborted.promise]);
   } finally {
-    signal.removeEventListener("abort", leave);
+    signal.removeEventListener("abort", abort);
   }
 }
 
-/** True where the process lacks a permission. */
+/** Returns true for the error of a process that lacks a permission of Deno. */
 function isForbidden(error: unknown): boolean {
   return error instanceof Deno.errors.NotCapable;
 }

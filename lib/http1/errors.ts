@@ -1,4 +1,4 @@
-/** Errors of a connection. */
+/** Errors of connections and responses. */
 
 /** The peer sent something that is not HTTP/1.1. Its connection is closed. */
 export class MalformedResponse extends Error {
@@ -13,7 +13,7 @@ export class ConnectionEnded extends Error {
   }
 }
 
-/** The peer requires another HTTP version, so that it has not begun to process the request. */
+/** The peer requires another HTTP version. It has not begun to process the request. */
 export class HttpVersionError extends Error {
   override readonly name = "HttpVersionError";
 }

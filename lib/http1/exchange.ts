@@ -1,4 +1,4 @@
-/** One exchange: from its start, over the connection, to the head of the response. */
+/** Sends one request over a connection, and reads the head of its response. */
 import { GatewayError } from "../errors.ts";
 import { type ClientState, ResponseReader } from "./response_reader.ts";
 import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./errors.ts";
@@ -16,29 +16,31 @@ import type { PackedRequest } from "./pack_request.ts";
 import { type RequestSender, RequestWriter } from "./request_writer.ts";
 import type { PhaseLimits } from "./types.ts";
 
-/** One exchange, until its connection is free for another. */
+/**
+ * The state of one exchange, until its connection is free for another. Its caller or a time limit can end it any time.
+ */
 export class Http1Exchange implements RequestSender {
   readonly #signal: AbortSignal;
   #error: unknown;
   failed = false;
-  /** Aborts the opening of a connection. */
+  /** Aborts the opening of a connection; undefined if none is being opened. */
   opening: AbortController | undefined;
   connection: Http1Connection | undefined;
-  sending: RequestWriter | undefined;
-  readonly watch: RequestTimer;
+  writer: RequestWriter | undefined;
+  readonly timer: RequestTimer;
 
-  constructor(signal: AbortSignal, { deadlines, limits }: { deadlines: RequestTimers; limits: PhaseLimits }) {
+  constructor(signal: AbortSignal, { timers, limits }: { timers: RequestTimers; limits: PhaseLimits }) {
     this.#signal = signal;
-    this.watch = deadlines.start(limits, this);
+    this.timer = timers.start(limits, this);
     signal.addEventListener("abort", this);
   }
 
-  /** The caller aborted the request. */
+  /** Handles the event `abort` of the caller's signal. */
   handleEvent(): void {
     this.fail(this.#signal.reason);
   }
 
-  /** Ends the exchange with an error: everything it waits for fails now. */
+  /** Ends the exchange with an error. Pending operations fail. */
   fail(error: unknown): void {
     if (this.failed) return;
     this.failed = true;
@@ -47,39 +49,43 @@ export class Http1Exchange implements RequestSender {
     this.drop();
   }
 
+  /** Ends the exchange because the stream of the request's body failed. */
   broken(error: unknown): void {
     this.fail(bodyError(error));
   }
 
-  /** Closes its connection, if it has one. */
+  /** Ends the exchange, and closes its connection if it has one. */
   drop(): void {
     this.connection?.close();
-    this.sending?.stop();
+    this.writer?.stop();
     this.end();
   }
 
-  /** Lets go of its connection without closing it. */
+  /** Ends the exchange without closing its connection. */
   end(): void {
     this.connection = undefined;
-    this.sending = undefined;
-    this.watch.stop();
+    this.writer = undefined;
+    this.timer.stop();
     this.#signal.removeEventListener("abort", this);
   }
 
-  /** The error it was ended with, or the network's error as a `GatewayError`. */
+  /** Returns the error that ended the exchange, or otherwise the network's error as a `GatewayError`. */
   errorFor(cause: unknown, message: string): unknown {
     if (this.failed) return this.#error ?? cause;
     if (cause instanceof GatewayError) return cause;
     const fault = cause instanceof HttpVersionError ? "unreachable" : undefined;
-    return new GatewayError("upstream", cause instanceof MalformedResponse ? BROKEN : message, { cause, fault });
+    return new GatewayError("upstream", cause instanceof MalformedResponse ? MALFORMED_MESSAGE : message, {
+      cause,
+      fault,
+    });
   }
 }
 
-const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
+const MALFORMED_MESSAGE = "Cannot read the upstream's answer: it is not proper HTTP";
 
 /**
- * A kept connection that ends within this time after the request began, in milliseconds, was closing before: the news of its
- * end takes no longer, while a model that has begun to think does.
+ * If a reused connection ends within this time after the start of the request, the host was already closing it. In
+ * milliseconds. The news of a closed connection arrives faster, and a model that has begun to work fails later.
  */
 const STALE_MS = 1_000;
 
@@ -88,15 +94,15 @@ export interface ExchangeOptions {
   pool: ConnectionPool;
   packed: PackedRequest;
   shared: ClientState;
-  /** True: it uses a new connection. */
+  /** True if the exchange must use a new connection. */
   fresh?: boolean;
 }
 
 /**
- * Sends a request and reads the head of the response. A kept connection that ends before the request was written
- * completely is replaced by a new one, once. It is one function because each promise between it and the socket costs
+ * Sends a request and reads the head of the response. If a reused connection ends before the request was written
+ * completely, a new one replaces it, once. This is one function because each promise between it and the socket costs
  * 2,000 instructions.
- * @throws {GatewayError} `upstream`, with the fault `stale` if a kept connection ended just after the request was
+ * @throws {GatewayError} `upstream`, with the fault `stale` if a reused connection ended just after the request was
  * written; the error that ended the exchange
  */
 export async function exchange(
@@ -104,43 +110,43 @@ export async function exchange(
   { pool, packed, shared, fresh = false }: ExchangeOptions,
 ): Promise<ResponseReader> {
   try {
-    for (let idle = fresh ? undefined : pool.take(call.watch.started);; idle = undefined) {
-      const connection = idle ?? await open(call, pool);
-      // It may have been aborted while the connection was opened.
+    for (let reused = fresh ? undefined : pool.take(call.timer.started);; reused = undefined) {
+      const connection = reused ?? await open(call, pool);
+      // The exchange may have been aborted while the connection was being opened.
       if (call.failed) {
         connection.close();
         throw new ConnectionEnded();
       }
-      const sending = new RequestWriter(call, { connection, packed });
+      const writer = new RequestWriter(call, { connection, packed });
       call.connection = connection;
-      call.sending = sending;
+      call.writer = writer;
       let head: ResponseHead | undefined;
-      let follows: ResponseFraming;
+      let framing: ResponseFraming;
       try {
-        const search = new HeadReader(connection, shared.keepsHeader);
-        while ((head = search.take()) === undefined) {
+        const headReader = new HeadReader(connection, shared.keepsHeader);
+        while ((head = headReader.take()) === undefined) {
           if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
         }
-        follows = readFraming(head, "POST");
+        framing = readFraming(head, "POST");
       } catch (error) {
         connection.close();
-        const mayRepeat = idle !== undefined && !call.failed && !connection.received && !sending.pulled;
-        if (mayRepeat) await sending.settled;
-        if (mayRepeat && !sending.whole && !call.failed) continue;
+        const mayRepeat = reused !== undefined && !call.failed && !connection.received && !writer.hasReadStream;
+        if (mayRepeat) await writer.settled;
+        if (mayRepeat && !writer.isComplete && !call.failed) continue;
         call.drop();
-        // No time passed before a kept connection was written to.
-        const isStale = mayRepeat && !call.failed && performance.now() - call.watch.started < STALE_MS;
+        // A reused connection is written to at once, so the request's start is the time of the write.
+        const isStale = mayRepeat && !call.failed && performance.now() - call.timer.started < STALE_MS;
         throw isStale ? staleError(error) : error;
       }
       if (call.failed) throw new ConnectionEnded();
-      call.watch.head();
-      const answer = new ResponseReader({ connection, sending, head, readFraming: follows }, { call, pool, shared });
+      call.timer.head();
+      const answer = new ResponseReader({ connection, writer, head, framing }, { call, pool, shared });
       refuseCompressed(answer);
       return answer;
     }
   } catch (cause) {
     call.end();
-    // The stream has not been read.
+    // Cancel the body's stream if nobody has begun to read it.
     if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
     throw call.errorFor(cause, "Cannot reach the model's upstream");
   }
@@ -156,18 +162,18 @@ function refuseCompressed(answer: ResponseReader): void {
   );
 }
 
-/** Opens a connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; the error the exchange was ended with */
+/** Opens a connection. @throws {GatewayError} `upstream` with the fault `unreachable` */
 async function open(call: Http1Exchange, pool: ConnectionPool): Promise<Http1Connection> {
   const opening = new AbortController();
   call.opening = opening;
-  call.watch.connecting();
+  call.timer.connecting();
   try {
     return await pool.open(opening.signal);
   } catch (cause) {
     throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
   } finally {
     call.opening = undefined;
-    call.watch.connected();
+    call.timer.connected();
   }
 }
 
@@ -181,21 +187,23 @@ function bodyError(cause: unknown): GatewayError {
     : new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
 }
 
-/** Length of an HTTP/2 frame header and two frame types (RFC 9113, sections 4.1 and 6). */
-const FRAME_BYTES = 9;
+/** Length of an HTTP/2 frame header (RFC 9113, section 4.1). */
+const FRAME_HEADER_BYTES = 9;
+/** Types of HTTP/2 frames (RFC 9113, section 6). */
 const SETTINGS = 4;
 const GOAWAY = 7;
 
-/** Most 1xx responses before the final one. */
-const INTERIM = 16;
+/** Most interim (1xx) responses before the final one. */
+const MAX_INTERIM = 16;
 
-const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
+/** The bytes with which every HTTP/1 response begins. */
+const PREFIX = [..."HTTP/1."].map((char) => char.charCodeAt(0));
 
-/** Looks for the final head in the received bytes. The caller waits for more, which saves a promise. */
+/** Searches the received bytes for the final head. The caller reads more bytes, which saves a promise. */
 class HeadReader {
   readonly #connection: Http1Connection;
-  /** Bytes that were searched already. */
-  #seen = 0;
+  /** Number of received bytes that were already searched. */
+  #searched = 0;
   #interim = 0;
   readonly #keepsHeader: HeaderFilter | undefined;
 
@@ -204,47 +212,51 @@ class HeadReader {
     this.#keepsHeader = keepsHeader;
   }
 
-  /** The final head, once all of it has arrived. @throws {MalformedResponse}, `HttpVersionError` */
+  /** Returns the final head; undefined until all of it has arrived. @throws {MalformedResponse | HttpVersionError} */
   take(): ResponseHead | undefined {
     const connection = this.#connection;
     const keepsHeader = this.#keepsHeader;
-    for (let head = takeHead(connection, this.#seen, keepsHeader); head; head = takeHead(connection, 0, keepsHeader)) {
+    for (
+      let head = takeHead(connection, this.#searched, keepsHeader);
+      head;
+      head = takeHead(connection, 0, keepsHeader)
+    ) {
       if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that was not requested");
       if (head.status >= 200) return head;
-      if (++this.#interim > INTERIM) throw new MalformedResponse("There are too many interim answers");
+      if (++this.#interim > MAX_INTERIM) throw new MalformedResponse("There are too many interim answers");
     }
-    this.#seen = connection.end - connection.start;
+    this.#searched = connection.end - connection.start;
     return undefined;
   }
 }
 
-/** The next complete head. A head that is too long never completes: a connection keeps at most `HEAD_BYTES`. */
+/** Consumes the next head; returns undefined if it is incomplete. A connection buffers at most `HEAD_BYTES` of it. */
 function takeHead(
   connection: Http1Connection,
   seen: number,
   keepsHeader: HeaderFilter | undefined,
 ): ResponseHead | undefined {
   const { buffer, start, end } = connection;
-  if (seen < BEGINNING.length && !beginsRight(connection)) {
-    if (beginsAsHttp2(connection)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
+  if (seen < PREFIX.length && !mayBeHttp1(connection)) {
+    if (isHttp2(connection)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
     throw new MalformedResponse("The peer does not speak HTTP/1");
   }
-  const after = findHeadEnd(buffer, { start, seen: start + seen, end });
-  if (after < 0) return undefined;
-  connection.start = after;
-  return parseHead(buffer, { start, end: after }, keepsHeader);
+  const headEnd = findHeadEnd(buffer, { start, seen: start + seen, end });
+  if (headEnd < 0) return undefined;
+  connection.start = headEnd;
+  return parseHead(buffer, { start, end: headEnd }, keepsHeader);
 }
 
-/** True while the bytes may become a status line. A peer of another protocol may never end its first line. */
-function beginsRight({ buffer, start, end }: Http1Connection): boolean {
-  const size = Math.min(end - start, BEGINNING.length);
-  for (let at = 0; at < size; at++) if (buffer[start + at] !== BEGINNING[at]) return false;
+/** Returns false if the bytes cannot be an HTTP/1 response. A peer of another protocol may never send a line end. */
+function mayBeHttp1({ buffer, start, end }: Http1Connection): boolean {
+  const size = Math.min(end - start, PREFIX.length);
+  for (let index = 0; index < size; index++) if (buffer[start + index] !== PREFIX[index]) return false;
   return true;
 }
 
-/** True for a SETTINGS or GOAWAY frame on stream 0, as an HTTP/2 server sends at once. */
-function beginsAsHttp2({ buffer, start, end }: Http1Connection): boolean {
+/** Returns true for a SETTINGS or GOAWAY frame on stream 0, with which an HTTP/2 server begins. */
+function isHttp2({ buffer, start, end }: Http1Connection): boolean {
   const type = buffer[start + 3];
-  return end - start >= FRAME_BYTES && (type === SETTINGS || type === GOAWAY) &&
-    buffer.subarray(start + 5, start + FRAME_BYTES).every((byte) => byte === 0);
+  return end - start >= FRAME_HEADER_BYTES && (type === SETTINGS || type === GOAWAY) &&
+    buffer.subarray(start + 5, start + FRAME_HEADER_BYTES).every((byte) => byte === 0);
 }

@@ -1,22 +1,24 @@
-/** Serializes requests. */
+/** Serializes requests into bytes, and pools the buffers for that. */
 import { Buffer } from "node:buffer";
 
-/** A body: whole, as bytes, or as a stream that is pulled as fast as the peer reads. */
+/** A body: as a whole, as bytes, or as a stream that is read as fast as the peer receives it. */
 export type OutgoingBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
 /** A serialized request, which may be written twice. */
 export interface PackedRequest {
-  /** The first write, or all of the request. */
+  /** The first write: the head, or the whole request if it is small. */
   readonly first: Uint8Array;
+  /** The second write: the body; absent if `first` has it, or if it is a stream. */
   readonly second?: Uint8Array | undefined;
-  /** The rest: plain where its length is known, else in chunks. */
+  /** A body that is a stream. It is sent in chunks if its length is not known. */
   readonly stream?: ReadableStream<Uint8Array> | undefined;
+  /** Length of the stream in bytes; absent if it is not known. */
   readonly streamBytes?: number | undefined;
-  /** Frees the buffers: the request is not written again. */
+  /** Frees the buffers. The request must not be written again. */
   drop(): void;
 }
 
-/** Address of requests, as in their heads. */
+/** Address of a request, as in its head. */
 export interface RequestAddress {
   /** Path and query. */
   readonly target: string;
@@ -24,32 +26,33 @@ export interface RequestAddress {
   readonly host: string;
 }
 
-/** Headers of a request; `closes` asks the peer to close the connection afterwards. */
+/** The parts of a head that may differ between requests to one URL. */
 export interface HeadFields {
   readonly headers: Readonly<Record<string, string>>;
+  /** True if the peer is asked to close the connection after the request. */
   readonly closes: boolean;
 }
 
 /** Bytes reserved for the head before a body in the same buffer. */
 const HEAD_ROOM = 4 * 1024;
 
-/** Heads of the requests to one URL. A head equal to the last one is reused, which saves 2 µs. */
+/** Writes the heads of requests to one URL. A head equal to the last one is reused, which saves 2 µs. */
 export class HeadCache {
-  readonly #direction: RequestAddress;
+  readonly #address: RequestAddress;
   #last: HeadFields & { size: number; begin: Uint8Array } | undefined;
 
-  constructor(direction: RequestAddress) {
-    this.#direction = direction;
+  constructor(address: RequestAddress) {
+    this.#address = address;
   }
 
-  /** All lines but the one about the body's length. @throws {TypeError} as `writeHead` */
-  begin(words: HeadFields): Uint8Array {
+  /** Returns all lines of a head except the one about the body's length. @throws {TypeError} as `writeHead` */
+  begin(fields: HeadFields): Uint8Array {
     const last = this.#last;
-    if (last !== undefined && last.closes === words.closes && isSame(words.headers, last)) return last.begin;
-    const { closes } = words;
-    const headers = { ...words.headers };
-    const all = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
-    const begin = latin1Bytes(writeHeadBegin({ method: "POST", ...this.#direction, headers: all, closes }));
+    if (last !== undefined && last.closes === fields.closes && isSame(fields.headers, last)) return last.begin;
+    const { closes } = fields;
+    const headers = { ...fields.headers };
+    const allHeaders = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
+    const begin = latin1Bytes(writeHeadBegin({ method: "POST", ...this.#address, headers: allHeaders, closes }));
     this.#last = { headers, closes, size: Object.keys(headers).length, begin };
     return begin;
   }
@@ -68,27 +71,33 @@ function isSame(
   return size === others.size;
 }
 
-/** Completes a head and adds the body. A small request becomes one write. */
+/**
+ * Serializes a request. Head and body of a small request become one write.
+ * @param begin as `HeadCache.begin` returns it
+ */
 export function packRequest(
   begin: Uint8Array,
-  { body, bodyBytes, scratches }: { body: OutgoingBody; bodyBytes?: number; scratches: BufferPool },
+  { body, bodyBytes, buffers }: { body: OutgoingBody; bodyBytes?: number; buffers: BufferPool },
 ): PackedRequest {
   if (body instanceof ReadableStream) {
     return { first: withEnd(begin, bodyBytes), stream: body, streamBytes: bodyBytes, drop() {} };
   }
   if (body instanceof Uint8Array) return withBytes(begin, body);
   const pieces = typeof body === "string" ? [body] : body;
-  return packSmall(begin, { pieces, scratches }) ?? withBytes(begin, joinPieces(pieces));
+  return packSmall(begin, { pieces, buffers }) ?? withBytes(begin, joinPieces(pieces));
 }
 
 function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): PackedRequest {
   return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
 }
 
-/** Writes the body first and the head before it, as the length is known only then. `undefined` where it does not fit. */
+/**
+ * Writes the body first, then the head before it, which contains its length.
+ * @returns `undefined` if it does not fit
+ */
 function packSmall(
   begin: Uint8Array,
-  { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: BufferPool },
+  { pieces, buffers }: { pieces: readonly BodyPiece[]; buffers: BufferPool },
 ): PackedRequest | undefined {
   // A text has one to three bytes per code unit.
   let minBytes = 0;
@@ -98,22 +107,22 @@ function packSmall(
     maxBytes += typeof piece === "string" ? piece.length * 3 : piece.length;
   }
   if (minBytes > BUFFER_BYTES - HEAD_ROOM) return undefined;
-  const scratch = scratches.take(Math.min(HEAD_ROOM + maxBytes, BUFFER_BYTES));
-  const bodyEnd = writePieces(pieces, { into: scratch, start: HEAD_ROOM });
+  const buffer = buffers.take(Math.min(HEAD_ROOM + maxBytes, BUFFER_BYTES));
+  const bodyEnd = writePieces(pieces, { into: buffer, start: HEAD_ROOM });
   const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
   const start = HEAD_ROOM - end.length - begin.length;
   if (bodyEnd === undefined || start < 0) {
-    scratches.give(scratch);
+    buffers.give(buffer);
     return undefined;
   }
-  scratch.set(begin, start);
-  writeLatin1(end, scratch, start + begin.length);
-  let isHeld = true;
+  buffer.set(begin, start);
+  writeLatin1(end, buffer, start + begin.length);
+  let ownsBuffer = true;
   return {
-    first: scratch.subarray(start, bodyEnd),
+    first: buffer.subarray(start, bodyEnd),
     drop() {
-      if (isHeld) scratches.give(scratch);
-      isHeld = false;
+      if (ownsBuffer) buffers.give(buffer);
+      ownsBuffer = false;
     },
   };
 }
@@ -140,20 +149,20 @@ export interface RequestHead {
   /** Name and port, as in the URL. */
   host: string;
   headers: Readonly<Record<string, string>>;
-  /** Length of the body in bytes; absent: it is sent in chunks. */
+  /** Length of the body in bytes; absent if it is sent in chunks. */
   bodyBytes?: number;
-  /** True: the connection is closed afterwards. */
+  /** True if the peer is asked to close the connection after the request. */
   closes: boolean;
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Anything but control characters, CR and LF among them. */
+/** Anything but control characters, such as CR and LF. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const METHOD = /^[A-Z]+$/;
 const TARGET = /^\/[\x21-\x7e]*$/;
 
-/** Headers about framing and the connection, which only this part writes. */
-const OWN: ReadonlySet<string> = new Set([
+/** Headers about framing and the connection, which only the client itself writes. */
+const CLIENT_HEADERS: ReadonlySet<string> = new Set([
   "host",
   "connection",
   "content-length",
@@ -166,12 +175,12 @@ const OWN: ReadonlySet<string> = new Set([
   "proxy-connection",
 ]);
 
-/** Writes a head, one character per byte. @throws {TypeError} for values that a head cannot hold */
+/** Returns the text of a head, one character per byte. @throws {TypeError} for values that a head cannot contain */
 export function writeHead({ bodyBytes, ...head }: RequestHead): string {
   return writeHeadBegin(head) + writeHeadEnd(bodyBytes);
 }
 
-/** All lines but the one about the body's length. @throws {TypeError} as `writeHead` */
+/** Returns all lines except the one about the body's length. @throws {TypeError} as `writeHead` */
 function writeHeadBegin({ method, target, host, headers, closes }: Omit<RequestHead, "bodyBytes">): string {
   if (!METHOD.test(method) || !TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
   let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
@@ -180,40 +189,42 @@ function writeHeadBegin({ method, target, host, headers, closes }: Omit<RequestH
     if (!NAME.test(name) || !VALUE.test(value)) {
       throw new TypeError("Cannot write a request: a header cannot hold this");
     }
-    if (OWN.has(name.toLowerCase())) throw new TypeError(`Cannot write a request: "${name}" is not the caller's`);
+    if (CLIENT_HEADERS.has(name.toLowerCase())) {
+      throw new TypeError(`Cannot write a request: "${name}" is not the caller's`);
+    }
     head += `${name}: ${value}\r\n`;
   }
   return closes ? `${head}connection: close\r\n` : head;
 }
 
-/** The line about the body's length, and the empty line. */
+/** Returns the line about the body's length, and the empty line after it. */
 function writeHeadEnd(bodyBytes: number | undefined): string {
   return bodyBytes === undefined ? "transfer-encoding: chunked\r\n\r\n" : `content-length: ${bodyBytes}\r\n\r\n`;
 }
 
-/** Writes Latin-1 text into bytes, from `at`. Returns where it ends. */
-export function writeLatin1(text: string, bytes: Uint8Array, at: number): number {
-  for (let index = 0; index < text.length; index++) bytes[at + index] = text.charCodeAt(index);
-  return at + text.length;
+/** Writes a Latin-1 text into bytes at `start`. @returns where the text ends */
+export function writeLatin1(text: string, bytes: Uint8Array, start: number): number {
+  for (let index = 0; index < text.length; index++) bytes[start + index] = text.charCodeAt(index);
+  return start + text.length;
 }
 
-/** A piece that writes itself into the buffer it is sent from. */
+/** A piece of a body that writes itself into the buffer from which it is sent. */
 export interface LazyPiece {
-  /** In bytes. */
+  /** Length in bytes. */
   readonly length: number;
-  /** Writes the piece from `start` on. Returns where it ends; `undefined` where there is no room. */
+  /** Writes the piece at `start`. @returns where it ends; `undefined` if there is not enough room */
   write(into: Uint8Array, start: number): number | undefined;
 }
 
 /** A piece of a body: bytes, a text that is sent in UTF-8, or a piece that writes itself. */
 export type BodyPiece = string | Uint8Array<ArrayBuffer> | LazyPiece;
 
-/** A body that is known as a whole, and may be sent more than once. */
+/** A body that is known completely, so that it can be sent more than once. */
 export type WholeBody = string | readonly BodyPiece[];
 
 const encoder = new TextEncoder();
 
-/** Writes the pieces one after the other, from `start`. Returns where they end; `undefined` where there is no room. */
+/** Writes pieces one after another from `start` on. @returns where they end; `undefined` if there is not enough room */
 function writePieces(
   pieces: readonly BodyPiece[],
   { into, start }: { into: Uint8Array; start: number },
@@ -237,7 +248,7 @@ function writePieces(
   return end;
 }
 
-/** Joins the pieces. */
+/** Returns the bytes of all pieces, joined. */
 export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer> {
   let length = 0;
   for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
@@ -248,20 +259,20 @@ export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer
 
 /** Length of a large buffer, in bytes. */
 export const BUFFER_BYTES = 64 * 1024;
-/** Length of a small buffer, in bytes: allocating a large one costs more than its use. */
+/** Length of a small buffer, in bytes. Allocating a large buffer would cost more than its use. */
 const SMALL_BYTES = 16 * 1024;
-/** Most buffers kept of each length. */
-const KEPT = 64;
+/** Most free buffers of each length. */
+const MAX_FREE = 64;
 
-/** A buffer with stale content. */
+/** A buffer from the pool. It may contain old data. */
 export type PooledBuffer = Uint8Array<ArrayBuffer>;
 
-/** Buffers of two lengths. */
+/** A pool of buffers of two lengths. */
 export interface BufferPool {
-  /** A free buffer of at least this length, up to `BUFFER_BYTES`. */
+  /** Returns a buffer of at least this length. @param minBytes at most `BUFFER_BYTES` */
   take(minBytes: number): PooledBuffer;
   /** Returns a buffer to the pool. */
-  give(scratch: PooledBuffer): void;
+  give(buffer: PooledBuffer): void;
 }
 
 /** Creates an empty pool. */
@@ -274,9 +285,9 @@ export function createBufferPool(): BufferPool {
         ? small.pop() ?? new Uint8Array(SMALL_BYTES)
         : large.pop() ?? new Uint8Array(BUFFER_BYTES);
     },
-    give(scratch) {
-      const buffer = scratch.length === SMALL_BYTES ? small : large;
-      if (buffer.length < KEPT) buffer.push(scratch);
+    give(buffer) {
+      const free = buffer.length === SMALL_BYTES ? small : large;
+      if (free.length < MAX_FREE) free.push(buffer);
     },
   };
 }

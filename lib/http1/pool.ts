@@ -1,13 +1,13 @@
-/** Connections to one host: idle ones and new ones. */
+/** The connections to one host: keeps idle ones for reuse, and opens new ones. */
 import { type AddressPolicy, Dialer, type HostAddress, type Socket } from "./dialer.ts";
 import { MalformedResponse } from "./errors.ts";
 import { HEAD_BYTES } from "./response_head.ts";
 
 /** Limits of idle connections. */
 export interface PoolOptions {
-  /** Most idle connections. With 0, each request opens its own. */
+  /** Most idle connections. With 0, each request opens a new connection. */
   idleConnections: number;
-  /** In milliseconds; absent: `PLAIN_IDLE_MS` or `TLS_IDLE_MS`. */
+  /** How long a connection may be idle, in milliseconds; absent: `PLAIN_IDLE_MS` or `TLS_IDLE_MS`. */
   idleMs?: number | undefined;
   addresses: AddressPolicy;
 }
@@ -20,17 +20,18 @@ export interface PoolOptions {
 const PLAIN_IDLE_MS = 4_000;
 const TLS_IDLE_MS = 50_000;
 
-/** Time before the announced end within which a connection is not used any more, in milliseconds. */
-const EARLY_MS = 1_000;
+/** Margin before the announced timeout, in milliseconds. A connection this close to its timeout is not reused. */
+const TIMEOUT_MARGIN_MS = 1_000;
 
 /** The connections to one host. The most recently used one is taken first, so that the others expire. */
 export class ConnectionPool {
   readonly #options: Required<Pick<PoolOptions, "idleConnections" | "idleMs">>;
   readonly #dialer: Dialer;
+  /** Idle connections, the most recently used last. */
   readonly #idle: Http1Connection[] = [];
   readonly #ended = (connection: Http1Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** True where connections are reused. */
+  /** Whether connections are reused after a response. */
   reusesConnections: boolean;
 
   constructor(
@@ -42,10 +43,12 @@ export class ConnectionPool {
     this.#dialer = new Dialer(address, addresses);
   }
 
-  /** An idle connection, if there is one. Connections closed by their peers were removed before. */
+  /**
+   * Returns an idle connection; undefined if there is none. Connections that their peers closed are already removed.
+   */
   take(now = performance.now()): Http1Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
-      if (!isOld(connection, now)) {
+      if (!isExpired(connection, now)) {
         connection.socket.ref();
         return connection;
       }
@@ -59,18 +62,22 @@ export class ConnectionPool {
     return new Http1Connection(await this.#dialer.dial(signal));
   }
 
-  /** Keeps a connection whose response was read completely. `keepAliveMs` is the peer's keep-alive timeout. */
-  put(connection: Http1Connection, keepAliveMs = Infinity): void {
-    const idleMs = Math.min(this.#options.idleMs, keepAliveMs - EARLY_MS);
+  /**
+   * Keeps a connection for reuse after its response was read completely.
+   * @param timeoutMs the peer's keep-alive timeout, in milliseconds
+   */
+  put(connection: Http1Connection, timeoutMs = Infinity): void {
+    const idleMs = Math.min(this.#options.idleMs, timeoutMs - TIMEOUT_MARGIN_MS);
     if (!this.reusesConnections || idleMs <= 0) return connection.close();
     connection.idleSince = performance.now();
     connection.idleMs = idleMs;
     this.#idle.push(connection);
     connection.sleep(this.#ended);
     if (this.#idle.length > this.#options.idleConnections) this.#idle.shift()?.close();
-    if (this.#timer === undefined) this.#arm();
+    if (this.#timer === undefined) this.#startTimer();
   }
 
+  /** Closes idle connections, and ends the reuse of others. */
   close(): void {
     this.reusesConnections = false;
     clearTimeout(this.#timer);
@@ -79,51 +86,51 @@ export class ConnectionPool {
   }
 
   #drop(connection: Http1Connection): void {
-    const at = this.#idle.lastIndexOf(connection);
-    if (at >= 0) this.#idle.splice(at, 1);
+    const index = this.#idle.lastIndexOf(connection);
+    if (index >= 0) this.#idle.splice(index, 1);
     connection.close();
   }
 
-  #arm(): void {
+  #startTimer(): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const now = performance.now();
-      for (const connection of this.#idle.filter((one) => isOld(one, now))) this.#drop(connection);
-      if (this.#idle.length > 0) this.#arm();
+      for (const connection of this.#idle.filter((idle) => isExpired(idle, now))) this.#drop(connection);
+      if (this.#idle.length > 0) this.#startTimer();
     }, this.#options.idleMs);
     Deno.unrefTimer(this.#timer);
   }
 }
 
-function isOld({ idleSince, idleMs }: Http1Connection, now: number): boolean {
+function isExpired({ idleSince, idleMs }: Http1Connection, now: number): boolean {
   return now - idleSince >= idleMs;
 }
 
-/** Bytes of a connection's first reads: most connections of slow streams never fill them. */
+/** Size of a connection's first buffer. Most connections of slow streams never fill it. */
 const FIRST_READ_BYTES = 4 * 1024;
-/** Bytes of one read after a read that filled the buffer. It grows further for a long head only. */
+/** Size of the buffer after a read that filled it. It becomes larger only for a long head. */
 const READ_BYTES = 16 * 1024;
 
 /** A connection that carries one request after another. */
 export class Http1Connection {
-  /** For writes. Reads go through the connection. */
+  /** The socket, for writes. Reads go through the methods of the connection. */
   readonly socket: Socket;
   #closed = false;
   /** The pending read of an idle connection, which becomes the first read of the next response. */
-  #readAhead: Promise<number | null> | undefined;
+  #pendingRead: Promise<number | null> | undefined;
   #onEnd: ((connection: Http1Connection) => void) | undefined;
-  /** The pending read ended while the connection was idle. */
-  readonly #stirred = () => void (this.#readAhead !== undefined && this.#onEnd?.(this));
+  /** Called when the pending read ends. If the connection is still idle, it is reported as ended. */
+  readonly #endIdle = () => void (this.#pendingRead !== undefined && this.#onEnd?.(this));
 
-  /** Bytes read; those from `start` to `end` are unused. */
+  /** Received bytes. Those from `start` to `end` are not yet consumed. */
   buffer = new Uint8Array(FIRST_READ_BYTES);
   start = 0;
   end = 0;
-  /** True when a byte of the present response has arrived. */
+  /** True if a byte of the current response has arrived. */
   received = false;
-  /** Since when it is idle, in milliseconds of `performance.now()`. */
+  /** When the connection became idle, by `performance.now()`. */
   idleSince = 0;
-  /** Time that the connection may stay idle, in milliseconds. */
+  /** How long the connection may stay idle, in milliseconds. */
   idleMs = Infinity;
 
   constructor(socket: Socket) {
@@ -131,15 +138,16 @@ export class Http1Connection {
   }
 
   /**
-   * Starts a read behind the unused bytes; its result is for `filled`. Two steps save a promise between reader and socket.
-   * @throws {MalformedResponse} where the buffer has its largest length; the socket's errors
+   * Starts a read after the unconsumed bytes. The caller passes the result to `filled`. Two steps save a promise
+   * between the reader and the socket.
+   * @throws {MalformedResponse} if the buffer has its largest size; the socket's errors
    */
   fill(): Promise<number | null> {
-    const readAhead = this.#readAhead;
-    if (readAhead !== undefined) {
-      this.#readAhead = undefined;
+    const pendingRead = this.#pendingRead;
+    if (pendingRead !== undefined) {
+      this.#pendingRead = undefined;
       this.start = this.end = 0;
-      return readAhead;
+      return pendingRead;
     }
     if (this.start < this.end) this.#makeRoom();
     else {
@@ -149,7 +157,7 @@ export class Http1Connection {
     return this.socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
   }
 
-  /** Takes the result of `fill`. Returns false at the end of the connection. */
+  /** Records the result of `fill`. @returns false at the end of the connection */
   filled(size: number | null): boolean {
     if (size === null) return false;
     this.end += size;
@@ -157,39 +165,42 @@ export class Http1Connection {
     return true;
   }
 
-  /** Reads into the caller's bytes; the buffer must be empty. Returns the count, or `null` at the end. */
+  /** Reads into the caller's bytes. The buffer must be empty. @returns the number of bytes; `null` at the end */
   readInto(bytes: Uint8Array): Promise<number | null> {
     return this.socket.read(bytes);
   }
 
-  /** Writes everything from `start` on. @throws the socket's error; then not all of it was written */
+  /** Writes all bytes from `start` on. @throws the socket's error if not all of them could be written */
   async write(bytes: Uint8Array, start = 0): Promise<void> {
     for (let written = start; written < bytes.length;) written += await this.socket.write(bytes.subarray(written));
   }
 
-  /** Makes it idle. `onEnd` is called where the peer closes it or sends anything before the socket is in use again. */
+  /** Makes the connection idle. @param onEnd called if the peer closes it or sends anything before it is used again */
   sleep(onEnd: (connection: Http1Connection) => void): void {
     this.#onEnd = onEnd;
     this.received = false;
     this.start = this.end = 0;
-    this.#readAhead = this.socket.read(this.buffer);
+    this.#pendingRead = this.socket.read(this.buffer);
     // Idle connections must not keep the process alive.
     this.socket.unref();
-    this.#readAhead.then(this.#stirred, this.#stirred);
+    this.#pendingRead.then(this.#endIdle, this.#endIdle);
   }
 
-  /** Closes the socket at once; pending reads and writes fail. */
+  /** Closes the socket at once. Pending reads and writes fail. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     try {
       this.socket.close();
     } catch {
-      // The runtime closed it already.
+      // The runtime has already closed it.
     }
   }
 
-  /** Moves unused bytes to the start of the buffer, and doubles a full buffer. */
+  /**
+   * Moves unconsumed bytes to the start of the buffer. If the buffer is full of them, it is replaced by one of twice
+   * its size.
+   */
   #makeRoom(): void {
     if (this.end < this.buffer.length) return;
     const left = this.end - this.start;

@@ -1,40 +1,45 @@
-/** Time limits of many requests, with one timer of the runtime for all of them. */
+/** Enforces the time limits of requests, with one timer of the runtime for all of them. */
 import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import { type GatewayError, upstreamTimeout } from "../errors.ts";
 import type { PhaseLimits } from "./types.ts";
 
-/** Time limits of one request. */
+/** Enforces the time limits of one request, which reports its progress. */
 export interface RequestTimer {
   /** Start of the request, by `performance.now()`. */
   readonly started: number;
-  /** The request waits for a connection. */
+  /** Reports that the request waits for a connection. */
   connecting(): void;
-  /** The connection is open. */
+  /** Reports that the connection is open. */
   connected(): void;
-  /** The request waits for the upstream. */
+  /** Reports that the request waits for the upstream. */
   wait(): void;
-  /** The head of the response arrived. */
+  /** Reports that the head of the response has arrived. */
   head(): void;
-  /** A piece of the body arrived. No time counts until the next `wait`: a slow client is not the upstream's fault. */
+  /**
+   * Reports that a piece of the body has arrived. Until the next `wait`, only `totalMs` counts, because a slow client
+   * is not the upstream's fault.
+   */
   progress(): void;
+  /** Stops timing the request. */
   stop(): void;
 }
 
-/** A request as its timer sees it. */
+/** A request with time limits. */
 export interface TimedRequest {
+  /** Called when a limit has passed. */
   fail(error: GatewayError): void;
 }
 
 /** The timers of one client. */
 export interface RequestTimers {
-  /** Starts to time a request, which fails where a phase takes too long. */
+  /** Starts to time a request, which fails if a phase takes too long. */
   start(limits: PhaseLimits, call: TimedRequest): RequestTimer;
-  /** Stops when the present requests have ended. */
+  /** Stops when the current requests have ended. */
   close(): void;
 }
 
-/** Limits may be noticed this late, in milliseconds, so that many are noticed at once. */
-const GRAIN_MS = 20;
+/** Longest delay with which a limit is noticed, in milliseconds. It lets one timer check many requests. */
+const GRANULARITY_MS = 20;
 
 /** Creates timers without a request. */
 export function createRequestTimers(): RequestTimers {
@@ -44,85 +49,87 @@ export function createRequestTimers(): RequestTimers {
 class SharedRequestTimers implements RequestTimers {
   readonly #calls = new UnorderedList<SingleRequestTimer>();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #armedFor = Infinity;
+  #dueAt = Infinity;
   #closed = false;
   #postponed = false;
 
   start(limits: PhaseLimits, call: TimedRequest): RequestTimer {
-    const watch = new SingleRequestTimer(limits, { call, deadlines: this });
-    this.#calls.add(watch);
-    this.arm(watch.check(watch.started), watch.started);
-    return watch;
+    const timer = new SingleRequestTimer(limits, { call, timers: this });
+    this.#calls.add(timer);
+    this.arm(timer.check(timer.started), timer.started);
+    return timer;
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#calls.items.length === 0) this.#disarm();
+    if (this.#calls.items.length === 0) this.#stopTimer();
   }
 
-  /** Checks the requests at `due` or earlier. */
+  /** Makes sure that the requests are checked at `due` or earlier. */
   arm(due: number, now: number): void {
-    if (due >= this.#armedFor || this.#calls.items.length === 0) return;
+    if (due >= this.#dueAt || this.#calls.items.length === 0) return;
     clearTimeout(this.#timer);
-    this.#armedFor = Math.max(due, now);
-    this.#timer = setTimeout(() => this.#check(), this.#armedFor - now + 1);
-    // The requests themselves keep the process alive.
+    this.#dueAt = Math.max(due, now);
+    this.#timer = setTimeout(() => this.#check(), this.#dueAt - now + 1);
+    // The timer need not keep the process alive: requests do.
     Deno.unrefTimer(this.#timer);
   }
 
   /** Stops timing a request. */
   forget(call: SingleRequestTimer): void {
     this.#calls.delete(call);
-    if (this.#closed && this.#calls.items.length === 0) this.#disarm();
+    if (this.#closed && this.#calls.items.length === 0) this.#stopTimer();
   }
 
   #check(): void {
     const now = performance.now();
-    const isLate = now - this.#armedFor > GRAIN_MS;
-    this.#armedFor = Infinity;
-    // After a stall of this process, received bytes are read first: the delay was not the upstream's.
+    const isLate = now - this.#dueAt > GRANULARITY_MS;
+    this.#dueAt = Infinity;
+    // If this process stalled, the upstream did not cause the delay. So bytes that have arrived are read before the
+    // check.
     this.#postponed = isLate && !this.#postponed;
-    if (this.#postponed) return this.arm(now + GRAIN_MS, now);
+    if (this.#postponed) return this.arm(now + GRANULARITY_MS, now);
     let next = Infinity;
     for (const call of [...this.#calls.items]) next = Math.min(next, call.check(now));
-    if (next < Infinity) this.arm(Math.max(next, now + GRAIN_MS), now);
+    if (next < Infinity) this.arm(Math.max(next, now + GRANULARITY_MS), now);
   }
 
-  #disarm(): void {
+  #stopTimer(): void {
     clearTimeout(this.#timer);
-    this.#armedFor = Infinity;
+    this.#dueAt = Infinity;
   }
 }
 
 class SingleRequestTimer implements RequestTimer, UnorderedItem {
   readonly #limits: PhaseLimits;
   readonly #call: TimedRequest;
-  readonly #deadlines: SharedRequestTimers;
+  readonly #timers: SharedRequestTimers;
   readonly started = performance.now();
+  /** Index in the list of timers. */
   at = -1;
   #connectingSince = Infinity;
-  /** `undefined`: the request does not wait for the upstream. */
+  /** Since when the request waits for the upstream; `undefined` if it does not wait. */
   #waitingSince: number | undefined = this.started;
   #answered = false;
 
-  constructor(limits: PhaseLimits, { call, deadlines }: { call: TimedRequest; deadlines: SharedRequestTimers }) {
+  constructor(limits: PhaseLimits, { call, timers }: { call: TimedRequest; timers: SharedRequestTimers }) {
     this.#limits = limits;
     this.#call = call;
-    this.#deadlines = deadlines;
+    this.#timers = timers;
   }
 
-  /** Fails the request where a limit has passed. Returns when to check again. */
+  /** Fails the request if a limit has passed. @returns when to check again */
   check(now: number): number {
     const { connectMs, firstByteMs, idleMs, totalMs } = this.#limits;
-    const whole = this.started + totalMs;
+    const totalEnd = this.started + totalMs;
     const phaseMs = this.#answered ? idleMs : firstByteMs;
     const phaseEnd = (this.#waitingSince ?? now) + phaseMs;
     const connectEnd = this.#connectingSince + connectMs;
-    const end = Math.min(phaseEnd, whole, connectEnd);
+    const end = Math.min(phaseEnd, totalEnd, connectEnd);
     if (now < end) return end;
     this.stop();
     if (end === connectEnd) this.#call.fail(upstreamTimeout("no connection", connectMs));
-    else if (end === whole) this.#call.fail(upstreamTimeout("no whole answer", totalMs));
+    else if (end === totalEnd) this.#call.fail(upstreamTimeout("no whole answer", totalMs));
     else this.#call.fail(upstreamTimeout(this.#answered ? "nothing more" : "no answer", phaseMs));
     return Infinity;
   }
@@ -130,7 +137,7 @@ class SingleRequestTimer implements RequestTimer, UnorderedItem {
   connecting(): void {
     const now = performance.now();
     this.#connectingSince = now;
-    this.#deadlines.arm(now + this.#limits.connectMs, now);
+    this.#timers.arm(now + this.#limits.connectMs, now);
   }
 
   connected(): void {
@@ -140,7 +147,7 @@ class SingleRequestTimer implements RequestTimer, UnorderedItem {
   wait(): void {
     const now = performance.now();
     this.#waitingSince = now;
-    if (this.#answered) this.#deadlines.arm(now + this.#limits.idleMs, now);
+    if (this.#answered) this.#timers.arm(now + this.#limits.idleMs, now);
   }
 
   head(): void {
@@ -154,6 +161,6 @@ class SingleRequestTimer implements RequestTimer, UnorderedItem {
   }
 
   stop(): void {
-    this.#deadlines.forget(this);
+    this.#timers.forget(this);
   }
 }

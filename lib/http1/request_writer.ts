@@ -1,40 +1,40 @@
-/** Writes a request, while its response may already arrive. */
+/** Writes a request to a connection. Its response may arrive meanwhile. */
 import type { Http1Connection } from "./pool.ts";
 import { type PackedRequest, writeLatin1 } from "./pack_request.ts";
 
 const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
 
-/** The owner of a request that is written. */
+/** The owner of a request that is being written. */
 export interface RequestSender {
-  /** The stream of the body failed. */
+  /** Called if the stream of the body fails. */
   broken(error: unknown): void;
 }
 
 /** A request that is being written. */
 export class RequestWriter {
   readonly #connection: Http1Connection;
-  /** Absent when it was written: an answer may stream for hours, and the body is up to 50 MB. */
+  /** Undefined once it is written, to free up to 50 MB of body: the answer may stream for hours. */
   #packed: PackedRequest | undefined;
-  readonly #sender: RequestSender;
-  /** True when everything was written. */
-  whole = false;
-  /** True when reading the stream began, so that it cannot be sent again. */
-  pulled = false;
+  readonly #owner: RequestSender;
+  /** True once everything is written. */
+  isComplete = false;
+  /** True once reading the body's stream has begun, so that the request cannot be sent again. */
+  hasReadStream = false;
   #stopped = false;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
-  /** Resolves when nothing more is written, complete or not. */
+  /** Resolves when writing has ended, completely or not. */
   readonly settled: Promise<void>;
 
   /** Starts to write. */
   constructor(sender: RequestSender, { connection, packed }: { connection: Http1Connection; packed: PackedRequest }) {
     this.#connection = connection;
     this.#packed = packed;
-    this.#sender = sender;
+    this.#owner = sender;
     this.settled = this.#write(packed);
   }
 
-  /** Cancels the stream. */
+  /** Cancels the stream of the body. */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -45,23 +45,23 @@ export class RequestWriter {
   async #write(packed: PackedRequest): Promise<void> {
     const { first, second, stream, streamBytes } = packed;
     try {
-      // Most requests are written completely at once, so this avoids a promise of our own.
-      const left = await this.#connection.socket.write(first);
-      if (left < first.length) await this.#connection.write(first, left);
+      // Most requests are written by one call, so the first call goes to the socket itself, which saves a promise.
+      const written = await this.#connection.socket.write(first);
+      if (written < first.length) await this.#connection.write(first, written);
       if (second !== undefined) await this.#connection.write(second);
       if (stream !== undefined && !this.#stopped) await this.#writeStream(stream, streamBytes);
-      this.whole = true;
+      this.isComplete = true;
       this.#packed = undefined;
       packed.drop();
     } catch {
-      // The peer's response counts for more than a failed write.
-      if (this.pulled) this.stop();
+      // A failed write is not reported: the peer may have sent a response, and reading fails if it has not.
+      if (this.hasReadStream) this.stop();
     }
   }
 
   async #writeStream(stream: ReadableStream<Uint8Array>, streamBytes: number | undefined): Promise<void> {
     this.#reader = stream.getReader();
-    this.pulled = true;
+    this.hasReadStream = true;
     if (streamBytes === undefined) await this.#writeChunks(this.#reader);
     else await this.#writePlain(this.#reader, streamBytes);
   }
@@ -74,7 +74,7 @@ export class RequestWriter {
     await this.#connection.write(LAST_CHUNK);
   }
 
-  /** Bytes beyond the declared length would be read as the start of another request. */
+  /** Writes the stream, and checks its length: the peer would read further bytes as the start of another request. */
   async #writePlain(from: ReadableStreamDefaultReader<Uint8Array>, bytes: number): Promise<void> {
     let left = bytes;
     for (let piece = await this.#pull(from); piece !== undefined; piece = await this.#pull(from)) {
@@ -84,7 +84,7 @@ export class RequestWriter {
     }
     if (left === 0) return;
     const error = new RangeError("Cannot send a body: it is not as long as it was said to be");
-    this.#sender.broken(error);
+    this.#owner.broken(error);
     throw error;
   }
 
@@ -94,7 +94,7 @@ export class RequestWriter {
       if (this.#stopped) throw new Error("Cannot go on: the rest is not needed");
       return done ? undefined : value;
     } catch (error) {
-      if (!this.#stopped) this.#sender.broken(error);
+      if (!this.#stopped) this.#owner.broken(error);
       throw error;
     }
   }
@@ -103,9 +103,9 @@ export class RequestWriter {
 function asChunk(piece: Uint8Array): Uint8Array {
   const size = `${piece.length.toString(16)}\r\n`;
   const bytes = new Uint8Array(size.length + piece.length + 2);
-  const at = writeLatin1(size, bytes, 0);
-  bytes.set(piece, at);
-  bytes[at + piece.length] = 13;
-  bytes[at + piece.length + 1] = 10;
+  const dataStart = writeLatin1(size, bytes, 0);
+  bytes.set(piece, dataStart);
+  bytes[dataStart + piece.length] = 13;
+  bytes[dataStart + piece.length + 1] = 10;
   return bytes;
 }

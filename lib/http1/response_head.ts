@@ -1,4 +1,4 @@
-/** The head of a response. Strict: everything that two parsers may read differently is refused. */
+/** Parses the head of a response. It refuses everything that parsers might read differently. */
 import { MalformedResponse } from "./errors.ts";
 
 /** Most bytes of one head. */
@@ -8,7 +8,7 @@ export const HEAD_LINES = 256;
 /** Longest line of a head, in bytes. */
 export const LINE_BYTES = 16 * 1024;
 
-/** The response headers that are kept. All headers are checked. */
+/** The response headers whose values are kept. All headers are checked. */
 export const RESPONSE_HEADERS = [
   "connection",
   "content-encoding",
@@ -27,16 +27,18 @@ export const RESPONSE_HEADERS = [
 export type ResponseHeaderName = (typeof RESPONSE_HEADERS)[number];
 
 const TAB = 9, LF = 10, CR = 13, SPACE = 32, ZERO = 48, ONE = 49, FIVE = 53, COLON = 58;
-/** The bit that lower case letters have; the other characters of the kept names have it too. */
-const LOWER = 0x20;
+/** The bit of lower-case letters. Digits and hyphens, the other characters of the kept names, have it, too. */
+const LOWER_CASE_BIT = 0x20;
 
-const BEGINNING = "HTTP/1.";
-const CODE = BEGINNING.length + 2;
+const VERSION_PREFIX = "HTTP/1.";
+/** Offset of the status code in the status line, and its length. */
+const CODE = VERSION_PREFIX.length + 2;
 const CODE_DIGITS = 3;
 
 /** Classes of bytes, as bits: allowed in names, allowed in values. */
 const IN_NAME = 1, IN_VALUE = 2;
-const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
+/** Classes by byte. */
+const CLASSES = Uint8Array.from({ length: 256 }, (_, byte) => {
   const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(byte));
   const isValue = byte === TAB || (byte >= SPACE && byte !== 0x7f);
   return (isName ? IN_NAME : 0) | (isValue ? IN_VALUE : 0);
@@ -44,30 +46,30 @@ const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
 
 /** Status line and headers of a response. */
 export interface ResponseHead {
-  /** Minor version: HTTP/1.0 or HTTP/1.1. */
+  /** Minor version, of HTTP/1.0 or HTTP/1.1. */
   minor: 0 | 1;
   status: number;
-  /** Values without the space around them, one character per byte; those of repetitions are joined by commas. */
+  /** Trimmed values, one character per byte. The values of repeated headers are joined by commas. */
   headers: Partial<Record<ResponseHeaderName, string>>;
-  /** Other headers, in their order, if the caller picks any. */
+  /** Other headers that the caller's filter selected, in their order; absent if there are none. */
   others?: ResponseHeader[];
 }
 
 /** Name in lower case, and value with one character per byte. */
 export type ResponseHeader = [name: string, value: string];
 
-/** Picks headers that are kept beside the usual ones, by their names in lower case. */
+/** Returns true for the name, in lower case, of a header that is kept besides `RESPONSE_HEADERS`. */
 export type HeaderFilter = (name: string) => boolean;
 
-/** Bytes of a head: from `start` to `end`. */
+/** The bytes of a head, from `start` to before `end`. */
 export interface HeadSpan {
   start: number;
   end: number;
 }
 
 /**
- * Index after the first empty line between `start` and `end`, or -1 where it has yet to arrive. The search starts at
- * `seen`.
+ * Returns the index after the first empty line between `start` and `end`; -1 if it has not yet arrived. The search
+ * begins at `seen`, before which there is no empty line.
  * @throws {MalformedResponse} at a line that does not end in CR and LF
  */
 export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {
@@ -80,7 +82,7 @@ export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & 
   return -1;
 }
 
-/** Parses a head with the empty line at its end, as `findHeadEnd` found it. @throws {MalformedResponse} */
+/** Parses a head, including the empty line that `findHeadEnd` found. @throws {MalformedResponse} */
 export function parseHead(
   bytes: Uint8Array,
   { start, end }: HeadSpan = { start: 0, end: bytes.length },
@@ -96,11 +98,11 @@ export function parseHead(
     if (++lines > HEAD_LINES) throw new MalformedResponse("The head has too many lines");
     const stop = afterValue(bytes, colon + 1);
     const next = lineEnd(bytes, { at: stop, begin: at });
-    const name = answerHeader(bytes, { start: at, end: colon });
+    const name = keptHeaderName(bytes, { start: at, end: colon });
     if (name !== undefined) {
       const value = valueText(bytes, { start: colon + 1, end: stop });
-      const before = head.headers[name];
-      head.headers[name] = before === undefined ? value : `${before}, ${value}`;
+      const previous = head.headers[name];
+      head.headers[name] = previous === undefined ? value : `${previous}, ${value}`;
     } else if (keepsHeader !== undefined) {
       const other = String.fromCharCode(...bytes.subarray(at, colon)).toLowerCase();
       if (keepsHeader(other)) (head.others ??= []).push([other, valueText(bytes, { start: colon + 1, end: stop })]);
@@ -114,8 +116,8 @@ export function parseHead(
 /** Reads the status line up to its reason phrase. */
 function readStatus(bytes: Uint8Array, start: number): ResponseHead {
   let isStatus = true;
-  for (let at = 0; at < BEGINNING.length; at++) isStatus &&= bytes[start + at] === BEGINNING.charCodeAt(at);
-  const minor = bytes[start + BEGINNING.length];
+  for (let at = 0; at < VERSION_PREFIX.length; at++) isStatus &&= bytes[start + at] === VERSION_PREFIX.charCodeAt(at);
+  const minor = bytes[start + VERSION_PREFIX.length];
   let status = 0;
   for (let at = start + CODE; at < start + CODE + CODE_DIGITS; at++) {
     const digit = (bytes[at] ?? 0) - ZERO;
@@ -131,25 +133,25 @@ function readStatus(bytes: Uint8Array, start: number): ResponseHead {
 
 function afterName(bytes: Uint8Array, from: number): number {
   let at = from;
-  while (((PLACES[bytes[at] ?? 0] ?? 0) & IN_NAME) !== 0) at++;
+  while (((CLASSES[bytes[at] ?? 0] ?? 0) & IN_NAME) !== 0) at++;
   return at;
 }
 
 function afterValue(bytes: Uint8Array, from: number): number {
   let at = from;
-  while (((PLACES[bytes[at] ?? 0] ?? 0) & IN_VALUE) !== 0) at++;
+  while (((CLASSES[bytes[at] ?? 0] ?? 0) & IN_VALUE) !== 0) at++;
   return at;
 }
 
-/** Behind the CR and LF at `at` that end the line from `begin`: no control character, no bare CR or LF comes before. */
+/** Returns the index after the CR and LF at `at`, which must end the line that starts at `begin`. */
 function lineEnd(bytes: Uint8Array, { at, begin }: { at: number; begin: number }): number {
   if (bytes[at] !== CR || bytes[at + 1] !== LF) throw new MalformedResponse("A line of the head is no header");
   if (at + 2 - begin > LINE_BYTES) throw new MalformedResponse("A line of the head is too long");
   return at + 2;
 }
 
-/** The kept header of this name. */
-function answerHeader(bytes: Uint8Array, { start, end }: HeadSpan): ResponseHeaderName | undefined {
+/** Returns the kept header with the name at these bytes; undefined if it is not kept. */
+function keptHeaderName(bytes: Uint8Array, { start, end }: HeadSpan): ResponseHeaderName | undefined {
   for (const name of RESPONSE_HEADERS) {
     if (name.length === end - start && isName(bytes, { start, name })) return name;
   }
@@ -158,12 +160,12 @@ function answerHeader(bytes: Uint8Array, { start, end }: HeadSpan): ResponseHead
 
 function isName(bytes: Uint8Array, { start, name }: { start: number; name: string }): boolean {
   for (let at = 0; at < name.length; at++) {
-    if (((bytes[start + at] ?? 0) | LOWER) !== name.charCodeAt(at)) return false;
+    if (((bytes[start + at] ?? 0) | LOWER_CASE_BIT) !== name.charCodeAt(at)) return false;
   }
   return true;
 }
 
-/** The trimmed value. */
+/** Returns the trimmed value. */
 function valueText(bytes: Uint8Array, span: HeadSpan): string {
   let { start, end } = span;
   while (start < end && (bytes[start] === SPACE || bytes[start] === TAB)) start++;
@@ -173,8 +175,9 @@ function valueText(bytes: Uint8Array, span: HeadSpan): string {
   return text;
 }
 
-/** The marker of a body's end. */
+/** How a body ends. */
 export type BodyFraming =
+  /** There is no body. */
   | { kind: "none" }
   /** After this many bytes. */
   | { kind: "length"; bytes: number }
@@ -182,12 +185,12 @@ export type BodyFraming =
   /** At the end of the connection. */
   | { kind: "close" };
 
-/** Body framing and reuse of the connection, from a response head. */
+/** Framing of the body, and whether the connection stays open. */
 export interface ResponseFraming {
   framing: BodyFraming;
-  /** True where the connection stays open after the response. */
-  keepsAlive: boolean;
-  /** For how long, in milliseconds, where the peer says so. */
+  /** True if the connection stays open after the response. */
+  isPersistent: boolean;
+  /** How long the peer keeps it open, in milliseconds; absent if it does not announce that. */
   keepAliveMs?: number;
 }
 
@@ -196,8 +199,8 @@ const CHUNKED: BodyFraming = { kind: "chunked" };
 const CLOSE: BodyFraming = { kind: "close" };
 
 /**
- * Reads from a final head what follows it.
- * @throws {MalformedResponse} where the head is ambiguous, or says it in a way that not every parser understands
+ * Returns the framing of the body from a final head.
+ * @throws {MalformedResponse} if the head is ambiguous, or parsers might understand it differently
  */
 export function readFraming(head: ResponseHead, method: string): ResponseFraming {
   const coding = head.headers["transfer-encoding"];
@@ -207,20 +210,20 @@ export function readFraming(head: ResponseHead, method: string): ResponseFraming
     if (head.minor === 0) throw new MalformedResponse("The head of an HTTP/1.0 answer has a transfer coding");
     if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("The transfer coding is not chunked");
   }
-  const keepsAlive = keepsOpen(head);
-  const keepAliveMs = keepsAlive ? readKeepAlive(head.headers["keep-alive"]) : undefined;
+  const isPersistent = keepsOpen(head);
+  const keepAliveMs = isPersistent ? readKeepAlive(head.headers["keep-alive"]) : undefined;
   const { status } = head;
   if (method === "HEAD" || status === 204 || status === 304) {
-    // A 204 that announces a body may send one.
-    const isClear = status !== 204 || (coding === undefined && (length ?? 0) === 0);
-    return { framing: NONE, keepsAlive: keepsAlive && isClear, keepAliveMs };
+    // A peer that announces a body with status 204 may send one.
+    const hasNoBody = status !== 204 || (coding === undefined && (length ?? 0) === 0);
+    return { framing: NONE, isPersistent: isPersistent && hasNoBody, keepAliveMs };
   }
-  if (coding !== undefined) return { framing: CHUNKED, keepsAlive, keepAliveMs };
-  if (length === undefined) return { framing: CLOSE, keepsAlive: false };
-  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, keepsAlive, keepAliveMs };
+  if (coding !== undefined) return { framing: CHUNKED, isPersistent, keepAliveMs };
+  if (length === undefined) return { framing: CLOSE, isPersistent: false };
+  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, isPersistent, keepAliveMs };
 }
 
-/** Repeated equal lengths count as one (RFC 9112, section 6.3). */
+/** Reads `content-length`. Repeated equal lengths count as one (RFC 9112, section 6.3). @throws {MalformedResponse} */
 function readLength(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   if (/^\d{1,15}$/.test(value)) return Number(value);

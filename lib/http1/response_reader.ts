@@ -1,4 +1,4 @@
-/** A response whose head has arrived, as callers of the client read it. */
+/** Reads the body of a response whose head has arrived, and returns its connection to the pool. */
 import { GatewayError } from "../errors.ts";
 import { type BodyReader, createBody } from "./body_reader.ts";
 import type { Http1Exchange } from "./exchange.ts";
@@ -15,58 +15,60 @@ import { BUFFER_BYTES, type BufferPool } from "./pack_request.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import type { Http1Response } from "./types.ts";
 
-/** Limits for reading the rest of a released response, in bytes and in milliseconds. */
-const REST_BYTES = 64 * 1024;
-const REST_MS = 1_000;
+/** Most bytes that are read of a released response, so that its connection can be reused. */
+const MAX_RELEASED_BYTES = 64 * 1024;
+/** Longest time for which a released response is read, in milliseconds. */
+const MAX_RELEASED_MS = 1_000;
 
 /** State that the requests of one client share. */
 export interface ClientState {
-  scratches: BufferPool;
-  /** Stops the reading of each released response. */
+  buffers: BufferPool;
+  /** Functions that stop reading released responses. */
   released: Set<() => void>;
-  /** True: released responses are not read any more. */
+  /** True once the client is closed. Released responses are no longer read then. */
   closed: boolean;
+  /** Selects additional response headers; undefined if there are none. */
   keepsHeader: HeaderFilter | undefined;
 }
 
 /** A response head, and the connection that carries the rest. */
 export interface BegunResponse {
   head: ResponseHead;
-  readFraming: ResponseFraming;
+  framing: ResponseFraming;
   connection: Http1Connection;
-  sending: RequestWriter;
+  writer: RequestWriter;
 }
 
 const decoder = new TextDecoder();
 
-/** A response that is read from its connection on demand only. */
+/** A response that is read from its connection only when the caller reads it. */
 export class ResponseReader implements Http1Response {
   readonly status: number;
   readonly others: readonly ResponseHeader[] | undefined;
   readonly #head: ResponseHead;
-  readonly #following: ResponseFraming;
+  readonly #framing: ResponseFraming;
   readonly #connection: Http1Connection;
-  readonly #sending: RequestWriter;
+  readonly #writer: RequestWriter;
   readonly #body: BodyReader;
   readonly #call: Http1Exchange;
-  readonly #watch: RequestTimer;
+  readonly #timer: RequestTimer;
   readonly #pool: ConnectionPool;
   readonly #shared: ClientState;
-  #isReleased = false;
+  #isOver = false;
 
   constructor(
-    { head, readFraming, connection, sending }: BegunResponse,
+    { head, framing, connection, writer }: BegunResponse,
     { call, pool, shared }: { call: Http1Exchange; pool: ConnectionPool; shared: ClientState },
   ) {
     this.status = head.status;
     this.others = head.others;
     this.#head = head;
-    this.#following = readFraming;
+    this.#framing = framing;
     this.#connection = connection;
-    this.#sending = sending;
-    this.#body = createBody(readFraming.framing);
+    this.#writer = writer;
+    this.#body = createBody(framing.framing);
     this.#call = call;
-    this.#watch = call.watch;
+    this.#timer = call.timer;
     this.#pool = pool;
     this.#shared = shared;
   }
@@ -76,31 +78,31 @@ export class ResponseReader implements Http1Response {
   }
 
   async read(): Promise<Uint8Array | undefined> {
-    if (this.#isReleased) return undefined;
-    if (this.#call.failed) throw this.#brokenOff(undefined);
+    if (this.#isOver) return undefined;
+    if (this.#call.failed) throw this.#fail(undefined);
     try {
       for (let waits = false;; waits = true) {
         const piece = this.#body.take(this.#connection);
         if (piece !== undefined) {
-          this.#watch.progress();
+          this.#timer.progress();
           return piece;
         }
         if (this.#body.done) return void this.#complete();
-        // Framing bytes without data do not count as progress.
-        if (!waits) this.#watch.wait();
+        // Chunk framing without data does not count as progress.
+        if (!waits) this.#timer.wait();
         if (!this.#connection.filled(await this.#connection.fill())) this.#body.end();
       }
     } catch (cause) {
-      throw this.#brokenOff(cause);
+      throw this.#fail(cause);
     }
   }
 
   text(limitBytes: number): Promise<string> {
-    const { remaining } = this.#body;
-    if (remaining === undefined || this.#isReleased || this.#call.failed) return this.#gather(limitBytes);
-    if (remaining > limitBytes) return Promise.reject(this.#tooLarge());
+    const { left } = this.#body;
+    if (left === undefined || this.#isOver || this.#call.failed) return this.#readPieces(limitBytes);
+    if (left > limitBytes) return Promise.reject(this.#tooLarge());
     const { start, end } = this.#connection;
-    if (remaining > end - start) return remaining <= BUFFER_BYTES ? this.#fill(remaining) : this.#gather(limitBytes);
+    if (left > end - start) return left <= BUFFER_BYTES ? this.#readKnownLength(left) : this.#readPieces(limitBytes);
     const bytes = this.#body.take(this.#connection);
     const text = bytes === undefined ? "" : decoder.decode(bytes);
     this.#complete();
@@ -108,7 +110,7 @@ export class ResponseReader implements Http1Response {
   }
 
   release(): void {
-    if (this.#isReleased) return;
+    if (this.#isOver) return;
     if (this.#call.failed) return this.cancel();
     try {
       while (this.#body.take(this.#connection) !== undefined);
@@ -116,41 +118,41 @@ export class ResponseReader implements Http1Response {
       return this.cancel();
     }
     if (this.#body.done) return this.#complete();
-    if (!this.#following.keepsAlive || !this.#sending.whole || this.#shared.closed) return this.cancel();
-    this.#isReleased = true;
+    if (!this.#framing.isPersistent || !this.#writer.isComplete || this.#shared.closed) return this.cancel();
+    this.#isOver = true;
     this.#call.end();
     const stop = () => {
       clearTimeout(timer);
       this.#shared.released.delete(stop);
-      if (this.#body.done) this.#giveBack();
+      if (this.#body.done) this.#releaseConnection();
       else this.#close();
     };
-    const timer = setTimeout(stop, REST_MS);
+    const timer = setTimeout(stop, MAX_RELEASED_MS);
     this.#shared.released.add(stop);
-    void this.#readRest().then(stop);
+    void this.#readRemaining().then(stop);
   }
 
   cancel(): void {
-    if (this.#isReleased) return;
+    if (this.#isOver) return;
     if (this.#body.done && !this.#call.failed) return this.#complete();
-    this.#isReleased = true;
+    this.#isOver = true;
     this.#call.drop();
   }
 
   /** Reads a body of known length that fits into a pooled buffer. */
-  async #fill(length: number): Promise<string> {
-    const scratch = this.#shared.scratches.take(length);
+  async #readKnownLength(length: number): Promise<string> {
+    const buffer = this.#shared.buffers.take(length);
     let size = 0;
     const first = this.#body.take(this.#connection);
     if (first !== undefined) {
-      scratch.set(first);
+      buffer.set(first);
       size = first.length;
     }
     try {
       while (size < length) {
-        this.#watch.wait();
-        const read = await this.#connection.readInto(scratch.subarray(size, length));
-        this.#watch.progress();
+        this.#timer.wait();
+        const read = await this.#connection.readInto(buffer.subarray(size, length));
+        this.#timer.progress();
         if (read === null) {
           this.#body.end();
           break;
@@ -159,19 +161,19 @@ export class ResponseReader implements Http1Response {
         size += read;
       }
     } catch (cause) {
-      // The buffer is not given back: the runtime may still be writing into it.
-      throw this.#brokenOff(cause);
+      // The buffer does not go back to the pool, because the runtime may still write into it.
+      throw this.#fail(cause);
     }
     this.#complete();
-    const text = decoder.decode(scratch.subarray(0, size));
-    this.#shared.scratches.give(scratch);
+    const text = decoder.decode(buffer.subarray(0, size));
+    this.#shared.buffers.give(buffer);
     return text;
   }
 
-  /** Reads piece by piece into a growing buffer. */
-  async #gather(limitBytes: number): Promise<string> {
-    const scratch = this.#shared.scratches.take(BUFFER_BYTES);
-    let bytes = scratch;
+  /** Reads a body of any length piece by piece into a growing buffer. */
+  async #readPieces(limitBytes: number): Promise<string> {
+    const buffer = this.#shared.buffers.take(BUFFER_BYTES);
+    let bytes = buffer;
     let size = 0;
     for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {
       if (size + piece.length > limitBytes) throw this.#tooLarge();
@@ -184,7 +186,7 @@ export class ResponseReader implements Http1Response {
       size += piece.length;
     }
     const text = decoder.decode(bytes.subarray(0, size));
-    this.#shared.scratches.give(scratch);
+    this.#shared.buffers.give(buffer);
     return text;
   }
 
@@ -193,42 +195,42 @@ export class ResponseReader implements Http1Response {
     return new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
   }
 
-  #brokenOff(cause: unknown): unknown {
-    this.#isReleased = true;
+  #fail(cause: unknown): unknown {
+    this.#isOver = true;
     this.#call.drop();
     return this.#call.errorFor(cause, "The upstream's answer broke off");
   }
 
-  /** The response is complete: the connection may carry the next request. */
+  /** Ends a response that was read completely. Its connection may carry the next request. */
   #complete(): void {
-    this.#isReleased = true;
+    this.#isOver = true;
     this.#call.end();
-    this.#giveBack();
+    this.#releaseConnection();
   }
 
-  #giveBack(): void {
+  #releaseConnection(): void {
     const { start, end } = this.#connection;
-    // Bytes after the response belong to no request.
-    if (!this.#following.keepsAlive || !this.#sending.whole || start !== end) return this.#close();
-    this.#pool.put(this.#connection, this.#following.keepAliveMs);
+    // A connection with unexpected bytes after the response is not reused.
+    if (!this.#framing.isPersistent || !this.#writer.isComplete || start !== end) return this.#close();
+    this.#pool.put(this.#connection, this.#framing.keepAliveMs);
   }
 
   #close(): void {
     this.#connection.close();
-    this.#sending.stop();
+    this.#writer.stop();
   }
 
-  /** Resolves at the end of the body, at the limit, and when the connection breaks. */
-  async #readRest(): Promise<void> {
+  /** Reads the rest of a released response. Resolves at its end, at the limit, or when the connection ends. */
+  async #readRemaining(): Promise<void> {
     try {
-      for (let bytes = 0; bytes <= REST_BYTES && !this.#body.done;) {
+      for (let bytes = 0; bytes <= MAX_RELEASED_BYTES && !this.#body.done;) {
         if (!this.#connection.filled(await this.#connection.fill())) return this.#body.end();
         for (let piece = this.#body.take(this.#connection); piece; piece = this.#body.take(this.#connection)) {
           bytes += piece.length;
         }
       }
     } catch {
-      // The response itself was understood before.
+      // The caller already has everything that it needs of the response.
     }
   }
 }

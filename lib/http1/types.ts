@@ -1,34 +1,34 @@
-/** Parameters and results of the client. */
+/** The requests and responses of the client. */
 import type { WholeBody } from "./pack_request.ts";
 import type { ResponseHeader, ResponseHeaderName } from "./response_head.ts";
 
 /** Time limits of one request, in milliseconds. */
 export interface PhaseLimits {
-  /** Until the host is reached: a connection is made, or an earlier one shows that the host is alive. */
+  /** Time to open a connection. A reused connection needs none. */
   connectMs: number;
-  /** Until the head of the response. */
+  /** Time from the start until the head of the response, or until the first bytes of its body: see `begins`. */
   firstByteMs: number;
-  /** Between two pieces of the response. */
+  /** Time between two pieces of the response. */
   idleMs: number;
   /**
-   * The event that ends `firstByteMs` and begins `idleMs`: the response's head, or the first bytes of its body, for
+   * The event that ends `firstByteMs` and begins `idleMs`: the head of the response, or the first bytes of its body for
    * hosts that send the head at once and compute afterwards. Absent: the head.
    */
   begins?: "head" | "body";
-  /** For everything. */
+  /** Time for the whole exchange. */
   totalMs: number;
 }
 
 /** A POST request. */
 export interface Http1Request {
   url: string;
-  /** All of them, but for those about framing and the connection, `accept-encoding` and `user-agent`. */
+  /** All headers except `accept-encoding`, `user-agent`, and those about framing and the connection. */
   headers: Readonly<Record<string, string>>;
-  /** A stream is pulled as fast as the host takes it. */
+  /** A stream is read as fast as the host receives it. */
   body: WholeBody | ReadableStream<Uint8Array>;
-  /** Length of a stream in bytes, where it is known; absent: it is sent in chunks. */
+  /** Length of a stream in bytes; absent if it is not known. The stream is sent in chunks then. */
   bodyBytes?: number;
-  /** True: the request goes out on a new connection. */
+  /** True if the request must use a new connection. */
   fresh?: boolean;
   signal: AbortSignal;
   limits: PhaseLimits;
@@ -37,21 +37,25 @@ export interface Http1Request {
 /** A response while it arrives. */
 export interface Http1Response {
   status: number;
+  /** Returns the value of a header; null if the response does not have it. */
   header(name: ResponseHeaderName): string | null;
-  /** Other headers that the client was made to keep; absent: none. */
+  /** Other headers that the client's filter selected; absent if there are none. */
   readonly others?: readonly ResponseHeader[] | undefined;
   /**
-   * The next bytes; `undefined` after the last.
-   * @throws {GatewayError} `timeout`, or `upstream` where the connection breaks
+   * Returns the next bytes; `undefined` after the last.
+   * @throws {GatewayError} `timeout`, or `upstream` if the connection breaks
    */
   read(): Promise<Uint8Array | undefined>;
-  /** The whole body as text. @throws {GatewayError} as `read`, and `upstream` where it has more than `limitBytes` */
+  /**
+   * Returns the whole body as text.
+   * @throws {GatewayError} as `read`, and `upstream` if it has more than `limitBytes`
+   */
   text(limitBytes: number): Promise<string>;
   /**
-   * Gives up the rest of a response whose end has been understood. A short rest is read in the background, so that the
-   * connection can carry the next request; a longer one closes it.
+   * Ends reading, if the caller needs no more of the response. A short rest is read in the background, so that the
+   * connection can be reused. If the rest is long, the connection is closed.
    */
   release(): void;
-  /** Ends the request. Safe at any time, more than once; does nothing after `release`. */
+  /** Ends the request. May be called at any time and repeatedly. Does nothing after `release`. */
   cancel(): void;
 }

@@ -8,20 +8,20 @@ import { UnsupportedParameters } from "../protocols/canonical/unsupported_parame
 import { admitImages } from "../request/admit_images.ts";
 import type { RouteContext } from "../server/router.ts";
 import { drainOf } from "./drain.ts";
-import { billedExtras, usageBound } from "./image_pricing.ts";
+import { billedExtras, mostUsage } from "./image_pricing.ts";
 import { ImageUsageCounter } from "./image_usage.ts";
 import type { ImageWork, StartedImages } from "./image_work.ts";
 import { countPixels } from "./pixel_limits.ts";
 import { startImages, watchRequest } from "./start_images.ts";
 import type { ImageRequest } from "./types.ts";
 
-/** True if a target of the model makes images in this process. */
+/** Returns whether a target of the model makes images in this process. */
 export function makesImagesHere({ targets }: Model, { imageUpstreams }: RouteContext["gateway"]): boolean {
   return targets.some(({ upstream }) => imageUpstreams.get(upstream)?.isLocal);
 }
 
 /**
- * Takes limits, a budget hold and memory for a request, and starts it at the first target that accepts it.
+ * Reserves limits, a budget hold and memory for a request, and starts it at the first target that accepts it.
  * @param client aborts when the client disconnects
  * @throws {GatewayError} a refusal, or the error of the last target
  */
@@ -38,11 +38,11 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
     const promptTokens = await (await loadTokenCounter()).countLong(request.prompt);
     const now = gateway.now();
     const { input_image: inputImagePrice } = pricingAt(model, now);
-    const counting = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
-    const maxUsage = usageBound(request, counting);
+    const countOptions = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
+    const maxUsage = mostUsage(request, countOptions);
     await admitImages({ ...maxUsage, extras: billedExtras(maxUsage, inputImagePrice) }, { meter, model, context, now });
     if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, { size: pixels, keyId });
-    const counter = new ImageUsageCounter(request, counting);
+    const counter = new ImageUsageCounter(request, countOptions);
     const dropped = new UnsupportedParameters();
     const { feed, headers } = await startImages({
       gateway,
@@ -64,7 +64,9 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
   }
 }
 
-/** PNG is lossless, so `output_compression` has no meaning. */
+/**
+ * Removes `output_compression` from a request for PNG, which is lossless. A quality below 100 is reported as dropped.
+ */
 function withoutPngQuality(request: ImageRequest, dropped: UnsupportedParameters): ImageRequest {
   const { compression, ...others } = request;
   if (request.format !== "png" || compression === undefined) return request;

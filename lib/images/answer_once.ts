@@ -1,4 +1,4 @@
-/** Answers of requests with an Idempotency-Key: the work is done once, and repeats get its answer. */
+/** Answers requests with an Idempotency-Key: the work is done once, and repeats of the request get the same answer. */
 import { requireCaller } from "../access/permissions.ts";
 import type { Meter } from "../billing/meter.ts";
 import { toGatewayError } from "../errors.ts";
@@ -14,19 +14,19 @@ import { hashRequest } from "./request_hash.ts";
 /** Base64 bytes per pixel of an uncompressed RGB image: 3 * 4 / 3. */
 const BYTES_PER_PIXEL = 4;
 
-/** Never aborts, because a charged answer is delivered. */
-const NEVER = new AbortController().signal;
+/** A signal that never aborts: an answer that was charged is always sent. */
+const NEVER_ABORTED = new AbortController().signal;
 
-/** Makes the answer of a request. The signal aborts when no client waits for it. */
+/** Makes the answer to a request. The signal aborts when no client waits for the answer any more. */
 type MakeAnswer = (client: AbortSignal) => Promise<Response>;
 
-/** Answers a request, or repeats the stored answer of its Idempotency-Key. Without a key it just calls `make`. */
+/** Answers a request, or repeats the stored answer for its Idempotency-Key. Without a key it only calls `make`. */
 export async function answerOnce(client: Request, work: ImageWork, make: MakeAnswer): Promise<Response> {
   const { context, model, request, metered: { meter, handOver } } = work;
   const { gateway, caller } = context;
   const key = readIdempotencyKey(client.headers, request);
   if (key === undefined) return await make(client.signal);
-  let isOwn = false;
+  let didWork = false;
   const { status, headers, body } = await gateway.idempotency.run({
     scope: `${requireCaller(caller).keyId} ${request.kind}`,
     key,
@@ -35,9 +35,9 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
     signal: client.signal,
     work: async (signal) => {
       // The work continues after this client disconnects if another client waits for the same answer.
-      isOwn = true;
+      didWork = true;
       handOver();
-      const response = await settled(meter, { signal, make });
+      const response = await makeOrSettle(meter, { signal, make });
       return {
         status: response.status,
         headers: Object.fromEntries(response.headers),
@@ -45,13 +45,13 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
       };
     },
   });
-  if (isOwn) return await sendStored(body, { status, headers }, work);
+  if (didWork) return await sendStored(body, { status, headers }, work);
   await admitReplay({ meter, model, context });
   await meter.deliver({ status, ending: "done", tokens: NO_TOKENS, source: "none" });
   return await sendStored(body, { status, headers: { ...headers, "x-sluice-cost": "0" } }, work);
 }
 
-/** Sends an answer that is in memory. It counts against the pixel limit but is never refused. */
+/** Sends an answer that is in memory. It counts against the pixel limit, but is never refused. */
 async function sendStored(
   body: Uint8Array<ArrayBuffer>,
   head: { status: number; headers: Record<string, string> },
@@ -59,7 +59,7 @@ async function sendStored(
 ): Promise<Response> {
   const pixels = Math.ceil(body.length / BYTES_PER_PIXEL);
   const ended = makesImagesHere(model, gateway)
-    ? await gateway.pixels.enter(NEVER, { size: pixels }).catch(() => () => {})
+    ? await gateway.pixels.enter(NEVER_ABORTED, { size: pixels }).catch(() => () => {})
     : () => {};
   return new Response(
     pieceStream(body, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers, ended }),
@@ -67,8 +67,8 @@ async function sendStored(
   );
 }
 
-/** Ends the meter without a charge when the work fails. */
-async function settled(
+/** Makes an answer. If that fails, ends the meter without a charge. @throws the error of `make` */
+async function makeOrSettle(
   meter: Meter,
   { signal, make }: { signal: AbortSignal; make: MakeAnswer },
 ): Promise<Response> {

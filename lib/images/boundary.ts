@@ -1,4 +1,4 @@
-/** The boundary in the Content-Type of a form. */
+/** Reads the boundary of a form from its Content-Type. */
 import { GatewayError } from "../errors.ts";
 import { readParameters } from "./header_parameters.ts";
 

@@ -7,7 +7,10 @@ import type { ImageBill } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";
 import { sizeText } from "./size.ts";
 
-/** Charges the delivered images; nothing if there are none. Resolves to the cost in USD once the entry is durable. */
+/**
+ * Charges the delivered images. Without any, the request fails and costs nothing.
+ * @returns the cost in USD, once the entry in the ledger is durable
+ */
 export async function chargeDelivered(
   started: StartedImages,
   end: Partial<Pick<Delivered, "status" | "ending">> = {},
@@ -28,7 +31,7 @@ export async function chargeDelivered(
   );
 }
 
-/** Charges a client that disconnected for the images it received; nothing if the gateway ended the stream. */
+/** Charges a client that disconnected for the images that it received. A request that the shutdown ended is free. */
 export async function chargeReceived(started: StartedImages, received: ImageBill): Promise<void> {
   const { meter, interrupted } = started.metered;
   if (interrupted.aborted) return await meter.fail(200, SHUTDOWN);

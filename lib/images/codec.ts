@@ -1,4 +1,4 @@
-/** Conversion between image files and pixels. It runs in a worker, so that the event loop stays free. */
+/** Converts image files between formats. The work runs in a worker, so that it does not block the event loop. */
 import { imageSize } from "../billing/image_size.ts";
 import type { Encoding } from "./codec_files.ts";
 import { runJob } from "./codec_pool.ts";
@@ -9,8 +9,9 @@ export { checkPixels, MAX_PIXELS } from "./pixel_limits.ts";
 export { endIdleWorkers } from "./codec_pool.ts";
 
 /**
- * Converts a PNG, JPEG or WebP file of at most 16 million pixels to the requested format. A file that already has it is
- * returned unchanged; otherwise the bytes are transferred to the worker and unusable for the caller.
+ * Converts a PNG, JPEG or WebP file of at most 16 million pixels to the requested format. A file that already has this
+ * format is returned unchanged. Otherwise the bytes are transferred to the worker, and the caller can no longer use
+ * them.
  * @throws {GatewayError} `invalid` for other formats and damaged files
  */
 export async function convertImage(

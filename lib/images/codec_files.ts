@@ -1,4 +1,4 @@
-/** Synchronous decoders and encoders. They block for up to seconds, so only the worker calls them. */
+/** Decodes and encodes image files synchronously. That takes up to seconds, so only the worker may call it. */
 import { GatewayError } from "../errors.ts";
 import { imageSize } from "../billing/image_size.ts";
 import { encodePng } from "./codec_png.ts";
@@ -8,7 +8,7 @@ import { checkPixels } from "./pixel_limits.ts";
 import type { ImageFormat } from "./types.ts";
 
 /** Default quality of JPEG and WebP. */
-const QUALITY = 90;
+const DEFAULT_QUALITY = 90;
 
 /** Output format and quality. */
 export interface Encoding {
@@ -28,7 +28,7 @@ export interface Decoder {
  * share one: pixels left in its memory cannot leak into another request.
  */
 export function openDecoder(): Decoder {
-  const read = { png: memoize(openPng), jpeg: memoize(openJpeg), webp: memoize(openWebpDecoder) };
+  const read = { png: once(openPng), jpeg: once(openJpeg), webp: once(openWebpDecoder) };
   return {
     async decode(bytes) {
       const header = imageSize(bytes);
@@ -54,7 +54,7 @@ export function openDecoder(): Decoder {
   };
 }
 
-function memoize<T>(make: () => Promise<T>): () => Promise<T> {
+function once<T>(make: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => result ??= make();
 }
@@ -81,10 +81,10 @@ async function openJpeg(): Promise<(bytes: Uint8Array) => Pixels> {
 function toRgba(from: Uint8Array, { format, count }: { format: number; count: number }): Uint8Array<ArrayBuffer> {
   const channels = format === 0 ? 1 : format === 1 ? 3 : 4;
   const to = new Uint8Array(count * 4).fill(255);
-  for (let i = 0, at = 0; i < count; i++, at += channels) {
+  for (let i = 0, start = 0; i < count; i++, start += channels) {
     for (let channel = 0; channel < 3; channel++) {
-      const value = from[at + (channels === 1 ? 0 : channel)] ?? 0;
-      to[i * 4 + channel] = channels === 4 ? (255 - value) * (255 - (from[at + 3] ?? 0)) / 255 : value;
+      const value = from[start + (channels === 1 ? 0 : channel)] ?? 0;
+      to[i * 4 + channel] = channels === 4 ? (255 - value) * (255 - (from[start + 3] ?? 0)) / 255 : value;
     }
   }
   return to;
@@ -92,7 +92,7 @@ function toRgba(from: Uint8Array, { format, count }: { format: number; count: nu
 
 /** Encodes an image and frees its pixels. */
 export async function encodeFile(pixels: Pixels, { format, compression }: Encoding): Promise<Uint8Array<ArrayBuffer>> {
-  const file = await encode(pixels, format, compression ?? QUALITY);
+  const file = await encode(pixels, format, compression ?? DEFAULT_QUALITY);
   free(pixels.data);
   return file;
 }

@@ -1,4 +1,4 @@
-/** Messages between the codec pool and its workers. `postMessage` clones or transfers all of them. */
+/** The messages between the codec pool and its workers. They can be cloned or transferred by `postMessage`. */
 import type { ErrorKind } from "../errors.ts";
 import type { Encoding } from "./codec_files.ts";
 import type { Size } from "./types.ts";
@@ -9,7 +9,7 @@ export interface PaintOptions {
   size: Size;
   /** Index among the request's images. */
   index: number;
-  /** Present for a preview; 0 is the coarsest. */
+  /** Number of the preview, where 0 is the coarsest; absent for a final image. */
   step?: number;
   encoding: Encoding;
 }
@@ -23,7 +23,7 @@ export type CodecTask =
 /** Messages to a worker: tasks and requested files. */
 export type MessageToWorker = { job: CodecTask } | { file: Uint8Array<ArrayBuffer> };
 
-/** Messages from a worker: the index of the next file it needs, and one outcome per task. */
+/** Messages from a worker: the index of the next file that it needs, and one outcome per task. */
 export type MessageFromWorker = { needs: number } | TaskOutcome;
 
 /** The file that a task makes, or its error. */

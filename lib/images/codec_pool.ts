@@ -1,29 +1,29 @@
 /**
- * A pool of codec workers. They start when an image is first needed, take tasks from one bounded queue and end after a
- * while without work.
+ * A pool of codec workers. Workers start when they are first needed, take tasks from one bounded queue, and end after
+ * some time without work.
  */
 import { GatewayError } from "../errors.ts";
 import type { CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
 
-/** One core is left to the event loop, so a second worker needs a third core. */
+/** Most workers. One core is left to the event loop, so a second worker needs a third core. */
 const MAX_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
 /**
  * Most pixels of all running tasks: the largest upload and the largest image made from it. A larger task runs alone. A
  * pixel takes up to 25 bytes while it is decoded or encoded.
  */
-const MAX_PIXELS_AT_ONCE = 25_165_824;
+const MAX_RUNNING_PIXELS = 25_165_824;
 /** Pixels after which a worker is replaced, because V8 keeps unused WebAssembly memory for a long time. */
 const RENEWAL_PIXELS = 4_194_304;
-/** Longest queue. */
+/** Most tasks in the queue. */
 const MAX_WAITING = 256;
 /** `retry-after` of refused tasks, in milliseconds. */
 const RETRY_MS = 5_000;
-/** Longest time for one task, in milliseconds: a crafted file can take hours to decode. */
+/** Longest time for one task, in milliseconds. A malicious file can take hours to decode. */
 const MAX_JOB_MS = 120_000;
 /** Idle time after which a worker ends, in milliseconds. */
 const IDLE_MS = 15_000;
 
-/** Permissions of a worker: its own modules, and one variable that a package reads. */
+/** Permissions of a worker: it can read its modules, and one environment variable that a package reads. */
 const PERMISSIONS: Deno.PermissionOptionsObject = {
   read: "inherit",
   ffi: false,
@@ -39,25 +39,28 @@ const PERMISSIONS: Deno.PermissionOptionsObject = {
 export interface JobOptions {
   /** Cancels the task, which rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Files that the task needs; each is copied when the worker requests it. */
+  /** Files that the task needs. Each is copied when the worker requests it. */
   files?: readonly Uint8Array<ArrayBuffer>[];
-  /** Most pixels that the task holds in memory at once. */
+  /** Most pixels that the task has in memory at once. */
   pixels: number;
-  /** Buffers that are transferred to the worker and become unusable here. */
+  /** Buffers that are transferred to the worker, so that they become unusable here. */
   transfer?: Transferable[];
 }
 
+/** A task that waits or runs. */
 interface Task {
   job: CodecTask;
   files: readonly Uint8Array<ArrayBuffer>[];
   pixels: number;
   transfer: Transferable[];
+  /** Settles the promise of `runJob`. */
   settle(answer: TaskOutcome | { thrown: unknown }): void;
 }
 
+/** A worker with its current task. */
 interface Slot {
   worker: Worker;
-  /** Pixels of all tasks it has done. */
+  /** Pixels of all tasks that the worker has received. */
   pixels: number;
   task?: Task;
   timer?: ReturnType<typeof setTimeout>;
@@ -91,16 +94,16 @@ export function runJob(
         else reject(toError(answer.error));
       },
     };
-    const abort = () => drop(task, signal?.reason);
+    const abort = () => cancelTask(task, signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
     waiting.push(task);
-    serve();
+    assignTasks();
   });
 }
 
 /** Ends idle workers at once. */
 export function endIdleWorkers(): void {
-  for (const slot of slots) if (slot.task === undefined) end(slot);
+  for (const slot of slots) if (slot.task === undefined) endWorker(slot);
 }
 
 function toError({ kind, message, param, cause }: Extract<TaskOutcome, { error: unknown }>["error"]): GatewayError {
@@ -108,45 +111,45 @@ function toError({ kind, message, param, cause }: Extract<TaskOutcome, { error: 
 }
 
 /** Cancels a task. A running task cannot be interrupted, so its worker is terminated. */
-function drop(task: Task, reason: unknown): void {
-  const at = waiting.indexOf(task);
-  if (at >= 0) waiting.splice(at, 1);
-  for (const slot of slots) if (slot.task === task) end(slot);
+function cancelTask(task: Task, reason: unknown): void {
+  const index = waiting.indexOf(task);
+  if (index >= 0) waiting.splice(index, 1);
+  for (const slot of slots) if (slot.task === task) endWorker(slot);
   task.settle({ thrown: reason });
   // One signal may cancel many tasks, so new workers start after all of them are removed.
-  queueMicrotask(serve);
+  queueMicrotask(assignTasks);
 }
 
-/** Assigns waiting tasks to idle workers and starts workers, within the limits of workers and pixels. */
-function serve(): void {
+/** Assigns waiting tasks to idle workers, and starts workers, within the limits of workers and pixels. */
+function assignTasks(): void {
   for (let [task] = waiting; task !== undefined; [task] = waiting) {
     const running = [...slots].flatMap((slot) => slot.task ?? []);
     const pixels = running.reduce((sum, { pixels }) => sum + pixels, task.pixels);
-    if (running.length > 0 && pixels > MAX_PIXELS_AT_ONCE) return;
+    if (running.length > 0 && pixels > MAX_RUNNING_PIXELS) return;
     const free = [...slots].find((slot) => slot.task === undefined) ??
-      (slots.size < MAX_WORKERS ? start() : undefined);
+      (slots.size < MAX_WORKERS ? startWorker() : undefined);
     if (free === undefined) return;
     waiting.shift();
-    give(task, free);
+    assignTask(task, free);
   }
 }
 
-function give(task: Task, slot: Slot): void {
+function assignTask(task: Task, slot: Slot): void {
   slot.task = task;
   slot.pixels += task.pixels;
   clearTimeout(slot.timer);
   slot.timer = setTimeout(
-    () => drop(task, new GatewayError("timeout", `Cannot make the image within ${MAX_JOB_MS / 1000} seconds`)),
+    () => cancelTask(task, new GatewayError("timeout", `Cannot make the image within ${MAX_JOB_MS / 1000} seconds`)),
     MAX_JOB_MS,
   );
   try {
     slot.worker.postMessage({ job: task.job } satisfies MessageToWorker, task.transfer);
   } catch (thrown) {
-    drop(task, thrown);
+    cancelTask(task, thrown);
   }
 }
 
-function start(): Slot {
+function startWorker(): Slot {
   const worker = new Worker(new URL("./codec_worker.ts", import.meta.url), {
     type: "module",
     name: "images",
@@ -164,26 +167,26 @@ function start(): Slot {
     }
     delete slot.task;
     clearTimeout(slot.timer);
-    if (slot.pixels >= RENEWAL_PIXELS) end(slot);
+    if (slot.pixels >= RENEWAL_PIXELS) endWorker(slot);
     task?.settle(data);
-    serve();
+    assignTasks();
     if (slot.task !== undefined || !slots.has(slot)) return;
-    slot.timer = setTimeout(() => end(slot), IDLE_MS);
+    slot.timer = setTimeout(() => endWorker(slot), IDLE_MS);
     Deno.unrefTimer(slot.timer);
   };
   // An uncaught error in a worker must not end the process.
   worker.onerror = (event) => {
     event.preventDefault();
     const task = slot.task;
-    end(slot);
+    endWorker(slot);
     task?.settle({ thrown: new GatewayError("internal", "Cannot make the image", { cause: event.message }) });
-    serve();
+    assignTasks();
   };
   slots.add(slot);
   return slot;
 }
 
-function end(slot: Slot): void {
+function endWorker(slot: Slot): void {
   slots.delete(slot);
   clearTimeout(slot.timer);
   slot.worker.terminate();

@@ -1,4 +1,4 @@
-/** WebAssembly codecs of `@jsquash`. The memory of an instance only grows, so each image gets a new one. */
+/** The WebAssembly codecs of `@jsquash`. The memory of an instance only grows, so each image gets a new instance. */
 import type { Pixels } from "../canvas/mod.ts";
 
 /** Options of the JPEG encoder (MozJPEG), except the quality. */
@@ -52,7 +52,7 @@ const WEBP_OPTIONS = {
   use_sharp_yuv: 0,
 } as const;
 
-/** Encodes a JPEG; alpha is ignored. */
+/** Encodes a JPEG. The alpha channel is ignored. */
 export async function encodeJpeg(pixels: Pixels, quality: number): Promise<Uint8Array<ArrayBuffer>> {
   const { default: load } = await import("@jsquash/jpeg/encoder");
   const module = await compiled(import.meta.resolve("@jsquash/jpeg/encoder.wasm"));
@@ -76,7 +76,10 @@ export async function openWebpDecoder(): Promise<(file: Uint8Array) => Pixels> {
   };
 }
 
-/** V8 needs SSE 4.1 for SIMD, which some virtual machines lack. The plain build takes twice as long. */
+/**
+ * Starts the SIMD build, or the plain one, which takes twice as long: V8 needs SSE 4.1, which some virtual machines
+ * lack.
+ */
 async function startWebpEncoder(): Promise<Jsquash.Encoder> {
   const fast = await compiled(import.meta.resolve("@jsquash/webp/encoder_simd.wasm")).catch(() => undefined);
   if (fast !== undefined) return await start((await import("@jsquash/webp/encoder_simd")).default, fast);
@@ -94,12 +97,15 @@ function encodeWith(
   return file;
 }
 
+/** Compiled modules by address. */
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
-/** Reads the module from its file: the package's own loader uses fetch(), which fails in a compiled executable. */
+/**
+ * Returns a module from its file, compiled once. The package's own loader uses fetch(), which fails in an executable.
+ */
 function compiled(address: string): Promise<WebAssembly.Module> {
-  const known = modules.get(address);
-  if (known !== undefined) return known;
+  const cached = modules.get(address);
+  if (cached !== undefined) return cached;
   const compiling = Deno.readFile(new URL(address)).then((bytes) => WebAssembly.compile(bytes));
   modules.set(address, compiling);
   return compiling;

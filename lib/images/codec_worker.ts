@@ -1,4 +1,4 @@
-/** The codec worker. It runs one task at a time. */
+/** The module of a codec worker, which runs one task at a time. */
 import { free, orient, paint, type Pixels, startEdit } from "../canvas/mod.ts";
 import { toGatewayError } from "../errors.ts";
 import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
@@ -15,12 +15,12 @@ let receive: ((file: Uint8Array<ArrayBuffer>) => void) | undefined;
 
 scope.addEventListener("message", ({ data }) => {
   if ("file" in data) receive?.(data.file);
-  else void answer(data.job);
+  else void runTask(data.job);
 });
 
-async function answer(job: CodecTask): Promise<void> {
+async function runTask(job: CodecTask): Promise<void> {
   try {
-    const value = await work(job);
+    const value = await makeFile(job);
     scope.postMessage({ value }, [value.buffer]);
   } catch (thrown) {
     const { kind, message, param, cause } = toGatewayError(thrown);
@@ -29,7 +29,7 @@ async function answer(job: CodecTask): Promise<void> {
   }
 }
 
-async function work(job: CodecTask): Promise<Uint8Array<ArrayBuffer>> {
+async function makeFile(job: CodecTask): Promise<Uint8Array<ArrayBuffer>> {
   switch (job.type) {
     case "convert":
       return await encodeFile(await openDecoder().decode(job.bytes), job.encoding);
@@ -40,23 +40,29 @@ async function work(job: CodecTask): Promise<Uint8Array<ArrayBuffer>> {
   }
 }
 
-/** Images are decoded one after another, so that only one is in memory at a time. */
+/** Paints an edit. Images are decoded one after another, so that only one is in memory at a time. */
 async function edit(
   { painting, orientations, maskOrientation }: Extract<CodecTask, { type: "edit" }>,
 ): Promise<Pixels> {
   const hasMask = maskOrientation !== undefined;
   const decoder = openDecoder();
   const editor = startEdit({ ...painting, count: orientations.length, hasMask });
-  for (const [at, orientation] of orientations.entries()) editor.add(await open(decoder, { at, orientation }));
+  for (const [index, orientation] of orientations.entries()) {
+    editor.add(await receiveImage(decoder, { index, orientation }));
+  }
   return editor.finish(
-    hasMask ? await open(decoder, { at: orientations.length, orientation: maskOrientation }) : undefined,
+    hasMask ? await receiveImage(decoder, { index: orientations.length, orientation: maskOrientation }) : undefined,
   );
 }
 
-async function open(decoder: Decoder, { at, orientation }: { at: number; orientation: number }): Promise<Pixels> {
-  const sent = new Promise<Uint8Array<ArrayBuffer>>((resolve) => receive = resolve);
-  scope.postMessage({ needs: at }, []);
-  const file = await sent;
+/** Requests a file of the task, and decodes it in its displayed orientation. */
+async function receiveImage(
+  decoder: Decoder,
+  { index, orientation }: { index: number; orientation: number },
+): Promise<Pixels> {
+  const received = new Promise<Uint8Array<ArrayBuffer>>((resolve) => receive = resolve);
+  scope.postMessage({ needs: index }, []);
+  const file = await received;
   const pixels = await decoder.decode(file);
   free(file);
   const oriented = orient(pixels, orientation);

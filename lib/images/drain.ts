@@ -5,8 +5,8 @@ import { beginDrain } from "../request/client_disconnect.ts";
 import type { ImageWork } from "./image_work.ts";
 
 /**
- * Returns a function that decides whether work continues after the client disconnected: an image has no cost before it
- * exists.
+ * Returns a function for the moment when the client disconnects: it returns true if the images are still made. The
+ * gateway cannot count the cost of unfinished images itself.
  */
 export function drainOf({ context, model, metered: { meter } }: ImageWork): () => boolean {
   const factor = requireCaller(context.caller).group.price_factor;

@@ -1,4 +1,7 @@
-/** Builds a `FormData` from the parts of an upload. Files move to blobs in pieces, so that no file is in memory twice. */
+/**
+ * Builds a `FormData` from the parts of an upload. Files become blobs piece by piece, so that no file is in memory
+ * twice.
+ */
 import { GatewayError } from "../errors.ts";
 import { firstBadByte } from "../text.ts";
 import type { PartSink } from "./multipart_parser.ts";
@@ -31,6 +34,7 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
   /** Bytes of the part so far. */
   let size = 0;
   let buffer = new Uint8Array(FIRST_BUFFER_BYTES);
+  /** Bytes in the buffer. */
   let used = 0;
   let pieces: Blob[] = [];
 
@@ -66,9 +70,9 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
       const limit = isFile ? fileBytes : textBytes;
       size += bytes.length;
       if (size > limit) throw tooLarge(head.name, limit);
-      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
         if (isFile && used >= PIECE_BYTES) flush();
-        collect(bytes.subarray(at, at + PIECE_BYTES));
+        collect(bytes.subarray(start, start + PIECE_BYTES));
       }
     },
     end() {

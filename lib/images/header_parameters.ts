@@ -1,6 +1,9 @@
-/** Parser for header parameters, as in `form-data; name="image"; filename="a.png"`. */
+/** Parses header parameters, as in `form-data; name="image"; filename="a.png"`. */
 
-/** `; name=value`. In quotes, a backslash escapes only a quote or a backslash, because clients send Windows paths. */
+/**
+ * Matches `; name=value`. In quotes, a backslash escapes only quotes and backslashes, because clients send Windows
+ * paths.
+ */
 const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"|([^\s;"]+))[ \t]*)?/y;
 
 /**
@@ -9,12 +12,12 @@ const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"|
  */
 export function readParameters(header: string): Map<string, string> {
   const parameters = new Map<string, string>();
-  for (let at = header.indexOf(";"); at >= 0 && at < header.length;) {
-    PARAMETER.lastIndex = at;
+  for (let index = header.indexOf(";"); index >= 0 && index < header.length;) {
+    PARAMETER.lastIndex = index;
     const match = PARAMETER.exec(header);
     if (match === null) throw new SyntaxError("its parameters are malformed");
-    const [whole, name, quoted, bare = ""] = match;
-    at += whole.length;
+    const [text, name, quoted, bare = ""] = match;
+    index += text.length;
     if (name === undefined) continue;
     const key = name.toLowerCase();
     if (parameters.has(key)) throw new SyntaxError("a parameter comes twice");

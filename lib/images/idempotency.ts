@@ -1,8 +1,8 @@
 /**
- * `Idempotency-Key`: repeats of a request get the first answer instead of doing the work again. The store keeps the
- * answers and the claim of the one node that does the work. Repeats on that node wait for it and share its result,
- * failures included. Repeats on other nodes poll the store; after a failure, which is not stored, one of them does the
- * work.
+ * Implements `Idempotency-Key`: repeats of a request get the first answer, and the work is not done again. The store
+ * has the answers, and the claim of the one node that does the work. Repeats on that node wait for the work and share
+ * its result, even a failure. Repeats on other nodes poll the store. A failure is not stored; after one, another node
+ * does the work.
  */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
@@ -14,18 +14,18 @@ import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** Limits on stored answers and waiting repeats. */
 export interface IdempotencyLimits {
-  /** Lifetime of a stored answer in milliseconds. */
+  /** How long an answer is stored, in milliseconds. */
   windowMs: number;
   /** Most bytes of all stored answers. */
   maxBytes: number;
   /**
-   * Most bytes of one stored answer; a larger one is recorded as done, without its body. Default: a quarter of
-   * `maxBytes`.
+   * Most bytes of one stored answer. A larger one is recorded as done, without its body. Default: a quarter of
+   * `maxBytes`, at most 32 MiB.
    */
   maxAnswerBytes?: number;
   /** Most records, with or without a body. Default: 20,000. */
   maxAnswers?: number;
-  /** Repeats that may wait for one request. Default: 32. */
+  /** Most repeats that may wait for one request. Default: 32. */
   maxWaiting?: number;
   /** Longest wait for the first request, in milliseconds. Default: 15 minutes. */
   waitMs?: number;
@@ -52,34 +52,34 @@ export interface IdempotencyParts extends IdempotencyLimits {
 export interface RepeatableRequest {
   /** Key id and endpoint; idempotency keys are unique within a scope. */
   scope: string;
-  /** The client's name for it, as the header gives it. */
+  /** The idempotency key from the header. */
   key: string;
   /** SHA-256 of the request in hexadecimal, from `hashRequest`. */
   requestHash: string;
-  /** The gateway's id of the request, which it is charged under; absent: it is not charged. */
+  /** The gateway's id of the request, under which it is charged; absent if it is not charged. */
   requestId?: string;
-  /** Aborted when this client has disconnected. */
+  /** Aborts when this client disconnects. */
   signal: AbortSignal;
   /** Does the work. The signal aborts when the last waiting client has disconnected. */
   work: (signal: AbortSignal) => Promise<StoredAnswer>;
 }
 
-/** Work that runs here or elsewhere, or an answer that is being read. */
-interface Running {
+/** A request whose answer is pending: its work runs on this or another node, or its stored answer is being read. */
+interface PendingAnswer {
   requestHash: string;
-  /** Clients that wait for its answer. */
+  /** Number of clients that wait for the answer. */
   waiting: number;
-  /** True once the last client has disconnected and the work was cancelled. */
+  /** True once the last client has disconnected, so that the work was cancelled. */
   stopped: boolean;
-  /** True once the answer exists, or can no longer come. */
+  /** True once there is an answer, or there can be none. */
   settled: boolean;
   controller: AbortController;
-  /** `undefined` if the work ended without an answer, so that a waiting client may start it again. */
+  /** Resolves to `undefined` if the work ended without an answer. A waiting client may start it again then. */
   answer: Promise<StoredAnswer | undefined>;
 }
 
-/** Result of a lookup: a stored answer, this node's claim, or another node's request. */
-type Found = { answer: AnswerRecord } | { claim: HeldClaim } | { otherHash: string };
+/** Result of a lookup: a stored answer, this node's claim, or the hash of the request that another node has claimed. */
+type LookupResult = { answer: AnswerRecord } | { claim: HeldClaim } | { otherHash: string };
 
 /** Produces the answer of a request. */
 type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
@@ -93,17 +93,18 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const WAIT_MS = 15 * 60_000;
 const LEASE_MS = 30_000;
 
-/** First and longest interval between polls for another node's answer, in milliseconds. */
+/** First interval between polls for another node's answer, in milliseconds. It doubles after each poll. */
 const FIRST_POLL_MS = 100;
-const LONGEST_POLL_MS = 1_000;
+/** Longest interval between polls, in milliseconds. */
+const MAX_POLL_MS = 1_000;
 
-/** Interval of the tries to record that a request was done, in milliseconds. */
-const NOTE_MS = 1_000;
+/** Interval between attempts to record that a request was done, in milliseconds. */
+const RECORD_RETRY_MS = 1_000;
 
 /** `retry-after` of a repeat that cannot wait, in milliseconds. */
 const RETRY_MS = 5_000;
 
-/** Requests with a key, on the answers in the store. */
+/** Answers requests with an idempotency key. */
 export class Idempotency {
   readonly #windowMs: number;
   readonly #maxWaiting: number;
@@ -114,8 +115,8 @@ export class Idempotency {
   readonly #answers: AnswerStore;
   readonly #isCharged: (requestId: string) => Promise<boolean>;
   readonly #cache: ReplayCache;
-  /** By scope and key. A single entry prevents concurrent work for one key. */
-  readonly #running = new Map<string, Running>();
+  /** Pending answers by scope and key. There is one entry per key, so that no work is done twice at the same time. */
+  readonly #pending = new Map<string, PendingAnswer>();
   /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
   readonly #lookups = new Map<string, Promise<void>>();
   readonly #closing = new AbortController();
@@ -141,18 +142,18 @@ export class Idempotency {
   }
 
   /**
-   * Answers a request: by its work, or with the stored answer and `x-sluice-idempotent-replay: true`. Answers with
-   * status 429 or 5xx, and errors of the work, reach everyone who waits but are not stored.
-   * @throws {GatewayError} `invalid` if the key was used for another request or its answer is not stored, `limited` if
-   * too many wait or the wait is too long, `overloaded` if the store does not answer; errors of the work; the signal's
-   * reason once it aborts
+   * Answers a request with the result of its work, or with the stored answer and `x-sluice-idempotent-replay: true`.
+   * Answers with status 429 or 5xx, and errors of the work, are sent to all waiting clients, but are not stored.
+   * @throws {GatewayError} `invalid` if the key was used for another request or the answer's body is not stored;
+   * `limited` if too many clients wait or the wait is too long; `overloaded` if the store does not answer; errors of
+   * the work; the signal's reason after an abort
    */
   async run(request: RepeatableRequest): Promise<StoredAnswer> {
     const { requestHash, signal } = request;
     const name = JSON.stringify([request.scope, request.key]);
     while (true) {
       signal.throwIfAborted();
-      const current = this.#running.get(name);
+      const current = this.#pending.get(name);
       const lookup = this.#lookups.get(name);
       let answer: StoredAnswer | undefined;
       if (current !== undefined) {
@@ -167,7 +168,7 @@ export class Idempotency {
     }
   }
 
-  /** Deletes expired and excess answers. Call it periodically. */
+  /** Deletes expired and excess answers. Should be called periodically. */
   sweep(): Promise<void> {
     return this.#cache.prune();
   }
@@ -175,34 +176,34 @@ export class Idempotency {
   /** Cancels all work. */
   close(): void {
     this.#closing.abort(new DOMException("Closed", "AbortError"));
-    for (const { controller } of this.#running.values()) controller.abort(this.#closing.signal.reason);
+    for (const { controller } of this.#pending.values()) controller.abort(this.#closing.signal.reason);
   }
 
-  #start(name: string, requestHash: string, make: Make): Running {
+  #start(name: string, requestHash: string, make: Make): PendingAnswer {
     const controller = new AbortController();
-    const entry: Running = {
+    const entry: PendingAnswer = {
       requestHash,
       waiting: 0,
       stopped: false,
       settled: false,
       controller,
-      // One microtask later, so that the entry exists before the work can end.
+      // The work starts one microtask later, so that the entry exists before the work can end.
       answer: Promise.resolve().then(() => make(controller.signal)).finally(() => {
         entry.settled = true;
-        this.#running.delete(name);
+        this.#pending.delete(name);
       }),
     };
-    // No client may be waiting; a rejection must not be unhandled.
+    // If no client waits any more, a rejection must still be handled.
     entry.answer.catch(() => {});
-    this.#running.set(name, entry);
+    this.#pending.set(name, entry);
     return entry;
   }
 
-  /** Waits for an answer until this client's signal aborts, at most `longestMs`. */
-  async #wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer | undefined> {
+  /** Waits for an answer until this client's signal aborts, at most `maxMs`. */
+  async #wait(entry: PendingAnswer, signal: AbortSignal, maxMs?: number): Promise<StoredAnswer | undefined> {
     entry.waiting++;
     try {
-      return await whileThere(entry.answer, signal, longestMs);
+      return await waitForAnswer(entry.answer, signal, maxMs);
     } finally {
       if (--entry.waiting === 0 && !entry.settled) {
         entry.stopped = true;
@@ -211,8 +212,8 @@ export class Idempotency {
     }
   }
 
-  /** Waits for work started by another client; `undefined` if it was cancelled without an answer. */
-  async #join(entry: Running, signal: AbortSignal): Promise<StoredAnswer | undefined> {
+  /** Waits for work that another client started. @returns `undefined` if it was cancelled without an answer */
+  async #join(entry: PendingAnswer, signal: AbortSignal): Promise<StoredAnswer | undefined> {
     if (entry.waiting > this.#maxWaiting) throw stillRunning();
     const wasStopped = entry.stopped;
     try {
@@ -225,19 +226,19 @@ export class Idempotency {
     }
   }
 
-  /** Looks for a stored answer and claims the request for this node if there is none. */
-  async #find({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
+  /** Looks for a stored answer. If there is none, claims the request for this node. */
+  async #find({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<LookupResult> {
     const answer = await callStore(() => this.#cache.find(scope, key));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
-    const claim = await this.#take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
+    const claim = await this.#claim({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
     if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
       // Another node may have stored an answer between the lookup and the claim.
-      const late = await callStore(() => this.#cache.find(scope, key));
-      if (late === undefined) return { claim };
+      const newAnswer = await callStore(() => this.#cache.find(scope, key));
+      if (newAnswer === undefined) return { claim };
       await claim.release();
-      return { answer: late };
+      return { answer: newAnswer };
     } catch (error) {
       void claim.release();
       throw error;
@@ -245,10 +246,10 @@ export class Idempotency {
   }
 
   /**
-   * Claims a request, also from a dead node. If the dead node had charged it, the request counts as done without an
-   * answer.
+   * Claims a request. The expired claim of a dead node is taken over. If the dead node had already charged the request,
+   * the request is first recorded as done without an answer.
    */
-  async #take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
+  async #claim(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
     const { scope, key } = claim;
     const isAnswered = async () => await this.#cache.find(scope, key) !== undefined;
     const parts = {
@@ -266,51 +267,51 @@ export class Idempotency {
     return await callStore(() => claimRequest(claim, parts, other.holder));
   }
 
-  /** Does the work under a claim, which is released once the answer is stored. */
+  /** Does the work under a claim, and releases the claim once the answer is stored. */
   async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
       if (await this.#cache.store(request, answer)) await claim.release();
-      else void this.#note(request, claim);
+      else void this.#recordDone(request, claim);
       return answer;
     } catch (error) {
-      await this.#settle(request, claim);
+      await this.#endFailed(request, claim);
       throw error;
     }
   }
 
-  /** Releases a failed request. If it was charged, it counts as done without an answer. */
-  async #settle(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
+  /** Releases the claim of a failed request. If the request was charged, it is recorded as done without an answer. */
+  async #endFailed(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
     const isDone = requestId !== undefined && await this.#isCharged(requestId).catch(() => false);
-    if (isDone) void this.#note(request, claim);
+    if (isDone) void this.#recordDone(request, claim);
     else await claim.release();
   }
 
   /**
-   * Keeps trying to record that a request was done. Until then it stays claimed, so that it is not done and charged
-   * again.
+   * Records that a request was done, and retries until that succeeds. Until then the request stays claimed, so that it
+   * is not done and charged again.
    */
-  async #note(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
-    for (let left = this.#windowMs; left > 0 && !this.#closing.signal.aborted; left -= NOTE_MS) {
+  async #recordDone(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
+    for (let leftMs = this.#windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RECORD_RETRY_MS) {
       try {
         await this.#cache.markDone(request);
         return await claim.release();
       } catch {
-        await this.#pause(NOTE_MS, this.#closing.signal).catch(() => {});
+        await this.#pause(RECORD_RETRY_MS, this.#closing.signal).catch(() => {});
       }
     }
     claim.stopRenewing();
   }
 
-  /** Waits for another node's answer; `undefined` if it ended without one. */
+  /** Waits for another node's answer. @returns `undefined` if the node ended without an answer */
   async #awaitOtherNode({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
-    for (let ms = FIRST_POLL_MS;; ms = Math.min(LONGEST_POLL_MS, ms * 2)) {
+    for (let ms = FIRST_POLL_MS;; ms = Math.min(MAX_POLL_MS, ms * 2)) {
       await this.#pause(ms, stop);
-      const found = await callStore(() => this.#cache.find(scope, key));
-      if (found !== undefined) {
-        if (found.requestHash !== requestHash) throw otherRequest();
-        return replay(storedAnswer(found));
+      const record = await callStore(() => this.#cache.find(scope, key));
+      if (record !== undefined) {
+        if (record.requestHash !== requestHash) throw otherRequest();
+        return replay(storedAnswer(record));
       }
       if (!await callStore(() => this.#answers.isClaimed(scope, key))) return undefined;
     }
@@ -329,44 +330,45 @@ export class Idempotency {
   }
 
   /** Chooses how to get the answer: do the work, wait for another node, or read a stored answer. */
-  #begin(found: Found, request: RepeatableRequest): Make {
-    if ("claim" in found) return (stop) => this.#make(request, { claim: found.claim, stop });
-    const hash = "answer" in found ? found.answer.requestHash : found.otherHash;
+  #begin(result: LookupResult, request: RepeatableRequest): Make {
+    if ("claim" in result) return (stop) => this.#make(request, { claim: result.claim, stop });
+    const hash = "answer" in result ? result.answer.requestHash : result.otherHash;
     if (hash !== request.requestHash) throw otherRequest();
-    if ("otherHash" in found) return (stop) => this.#awaitOtherNode(request, stop);
-    return () => Promise.resolve(replay(storedAnswer(found.answer)));
+    if ("otherHash" in result) return (stop) => this.#awaitOtherNode(request, stop);
+    return () => Promise.resolve(replay(storedAnswer(result.answer)));
   }
 
   /**
-   * Runs the work, waits for the node that runs it, or reads the stored answer; `undefined` if the work of another node
-   * had no result. At every moment, other requests find the state `looking` or `running`.
+   * Runs the work, waits for the node that runs it, or reads the stored answer. At every moment, other requests with
+   * the key find an entry in `#lookups` or `#pending`.
+   * @returns `undefined` if the work of another node had no result
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
-    const done = Promise.withResolvers<void>();
-    this.#lookups.set(name, done.promise);
+    const lookupDone = Promise.withResolvers<void>();
+    this.#lookups.set(name, lookupDone.promise);
     let answer: Promise<StoredAnswer | undefined>;
-    const found = this.#find(request);
+    const lookup = this.#find(request);
     try {
-      const what = await abortable(found, signal);
+      const result = await abortable(lookup, signal);
       signal.throwIfAborted();
       answer = this.#wait(
-        this.#start(name, requestHash, this.#begin(what, request)),
+        this.#start(name, requestHash, this.#begin(result, request)),
         signal,
-        "otherHash" in what ? this.#waitMs : undefined,
+        "otherHash" in result ? this.#waitMs : undefined,
       );
     } catch (error) {
-      void found.then((what) => "claim" in what ? what.claim.release() : undefined, () => {});
+      void lookup.then((result) => "claim" in result ? result.claim.release() : undefined, () => {});
       throw error;
     } finally {
       this.#lookups.delete(name);
-      done.resolve();
+      lookupDone.resolve();
     }
     return await answer;
   }
 }
 
-/** Calls the store. @throws {GatewayError} `overloaded` if the store fails; errors of the call itself pass */
+/** Calls the store. @throws {GatewayError} `overloaded` if the store fails; any other `GatewayError` of the call */
 async function callStore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -381,13 +383,13 @@ async function callStore<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits until the promise settles or the client disconnects, at most `longestMs`.
+ * Waits until the promise settles or the client disconnects, at most `maxMs`.
  * @throws {GatewayError} `limited`; the signal's reason once it aborts
  */
-async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs?: number): Promise<T> {
-  if (longestMs === undefined) return await abortable(promise, signal);
+async function waitForAnswer<T>(promise: Promise<T>, signal: AbortSignal, maxMs?: number): Promise<T> {
+  if (maxMs === undefined) return await abortable(promise, signal);
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(stillRunning()), longestMs);
+  const timer = setTimeout(() => late.reject(stillRunning()), maxMs);
   try {
     return await abortable(Promise.race([promise, late.promise]), signal);
   } finally {

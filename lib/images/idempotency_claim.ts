@@ -1,4 +1,6 @@
-/** Claims on idempotent requests. A node renews its claim while it works, so that no other node does the same work. */
+/**
+ * Claims idempotent requests in the store. A node renews its claim while it works, so that no other node does the work.
+ */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
 import type { AnswerClaim, AnswerStore, OtherClaim } from "../store/answers.ts";
@@ -25,50 +27,50 @@ export interface HeldClaim {
   stopRenewing(): void;
 }
 
-/** Renewals per lease: two in a row may fail. */
-const RENEWALS = 3;
+/** Renewals per lease. Two in a row may fail. */
+const RENEWALS_PER_LEASE = 3;
 
-/** `retry-after` for clients whose work was given up, in milliseconds. */
+/** `retry-after` for clients whose work was aborted, in milliseconds. */
 const RETRY_MS = 1_000;
 
 /**
- * Claims a request, or returns the claim of its holder.
- * @param after the holder of an expired claim without an answer
+ * Claims a request, or returns the claim of another node.
+ * @param after the holder of an expired claim without an answer, whose claim may be taken over
  */
 export async function claimRequest(
   claim: AnswerClaim,
   { answers, isAnswered, leaseMs, monotonic, later }: ClaimParts,
   after?: string,
 ): Promise<HeldClaim | OtherClaim> {
-  let keptAt = monotonic();
+  let renewedAt = monotonic();
   const other = await answers.claim(claim, leaseMs, after);
   if (other !== undefined) return other;
 
   const lost = new AbortController();
-  let isOver = false;
+  let hasStopped = false;
   let renewing = Promise.resolve();
   let cancel = schedule();
 
   function schedule(): () => void {
-    return later(() => renewing = renew(), leaseMs / RENEWALS);
+    return later(() => renewing = renew(), leaseMs / RENEWALS_PER_LEASE);
   }
 
   async function renew(): Promise<void> {
-    const at = monotonic();
+    const startedAt = monotonic();
     try {
-      const isMine = await answers.claim(claim, leaseMs) === undefined;
-      // After a lapsed lease, another node may already have answered.
-      const wasAway = monotonic() - keptAt >= leaseMs;
-      if (!isMine || wasAway && await isAnswered()) return lost.abort(givenUp());
-      keptAt = at;
+      const isHeld = await answers.claim(claim, leaseMs) === undefined;
+      // If the lease had expired, another node may already have answered.
+      const hadExpired = monotonic() - renewedAt >= leaseMs;
+      if (!isHeld || hadExpired && await isAnswered()) return lost.abort(lostClaimError());
+      renewedAt = startedAt;
     } catch {
-      // The next renewal tries again. An unreachable store gives the claim to no other node either.
+      // The next renewal tries again. While the store is unreachable, no other node can take the claim.
     }
-    if (!isOver) cancel = schedule();
+    if (!hasStopped) cancel = schedule();
   }
 
   function stopRenewing(): void {
-    isOver = true;
+    hasStopped = true;
     cancel();
   }
 
@@ -84,7 +86,7 @@ export async function claimRequest(
   };
 }
 
-function givenUp(): GatewayError {
+function lostClaimError(): GatewayError {
   return new GatewayError(
     "overloaded",
     "Cannot continue the request: this node lost its connection to the store for too long",

@@ -1,12 +1,12 @@
-/** The `Idempotency-Key` header. */
+/** Reads the `Idempotency-Key` header. */
 import { GatewayError } from "../errors.ts";
 
 /** Printable ASCII, as in any header. */
 const KEY = /^[ -~]{1,255}$/;
 
 /**
- * Reads the key; `undefined` without the header. A stream cannot be replayed, so a key is refused there instead of
- * ignored.
+ * Reads the key; `undefined` without the header. A stream cannot be replayed, so a request for a stream with a key is
+ * refused.
  * @throws {GatewayError} `invalid`
  */
 export function readIdempotencyKey(headers: Headers, { stream }: { stream: boolean }): string | undefined {

@@ -1,10 +1,10 @@
-/** Billing of image requests: the official token formula at the high tier, for delivered images only. */
+/** Computes the billed usage of image requests: OpenAI's token formula at high quality, for delivered images only. */
 import { deliveredTokens, outputTokens } from "../billing/image_tokens.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type { BilledExtra, BilledTokens } from "../store/ledger.ts";
 import type { ImageRequest, Size } from "./types.ts";
 
-/** Billed usage of a request; the answer's `usage` shows the same numbers. */
+/** Billed usage of a request. The answer's `usage` has the same numbers. */
 export interface ImageUsage {
   /** o200k tokens of the prompt. */
   input: number;
@@ -17,25 +17,26 @@ export interface ImageUsage {
 /** Member of `pricing` for uploaded images. */
 const INPUT_IMAGE = "input_image";
 
-/**
- * Most tokens held for one uploaded image. OpenAI's models count fewer than 7,000.
- */
+/** Tokens for which budget is held per uploaded image. OpenAI's models count fewer than 7,000. */
 const MAX_INPUT_IMAGE_TOKENS = 8_192;
 
-/** Zero usage. */
+/** The usage of a request without images. */
 export const NO_USAGE: Readonly<ImageUsage> = Object.freeze({ input: 0, inputImages: 0, output: 0 });
 
-/** Tokens of a delivered image by its actual size, or by the requested size if its header cannot be read. */
+/** Returns the tokens of a delivered image by its actual size, or by the requested size if its header is unreadable. */
 export function tokensOfImage(actual: Size | undefined, requested: Size): number {
   return actual === undefined ? outputTokens(requested) : deliveredTokens(actual);
 }
 
-/** Usage by price class, without uploaded images. */
+/** Returns the usage by price class, without uploaded images. */
 export function billedTokens({ input, output }: Pick<ImageUsage, "input" | "output">): BilledTokens {
   return { ...NO_TOKENS, prompt: input, completion: output };
 }
 
-/** Uploaded images as a billed item of their own. */
+/**
+ * Returns the uploaded images as a billed item; none if they are free.
+ * @param price price per token; undefined: free
+ */
 export function billedExtras(
   { inputImages }: Pick<ImageUsage, "inputImages">,
   price: string | undefined,
@@ -44,10 +45,10 @@ export function billedExtras(
 }
 
 /**
- * Largest possible bill if the upstream keeps to the requested size. A host that makes one image per call reads the uploads
- * for every image.
+ * Returns the highest possible usage if the upstream delivers the requested size. A host that makes one image per call
+ * reads the uploads for each image.
  */
-export function usageBound(
+export function mostUsage(
   { n, size, images, mask }: Pick<ImageRequest, "n" | "size" | "images" | "mask">,
   { promptTokens, chargesInputImages }: { promptTokens: number; chargesInputImages: boolean },
 ): ImageUsage {

@@ -1,4 +1,4 @@
-/** Counts delivered images, their cost, and the first failure. */
+/** Counts the delivered images of a request and their usage, and keeps the first failure. */
 import { GatewayError } from "../errors.ts";
 import { imageSizeBase64 } from "../billing/image_size.ts";
 import { sizeText } from "./size.ts";
@@ -36,10 +36,10 @@ export interface ImageCountOptions {
   chargesInputImages: boolean;
 }
 
-/** Largest plausible report of an upstream; larger numbers count as 0. */
-const MAX_TOKENS = 1_000_000_000;
+/** Most tokens that an upstream can plausibly report. Larger numbers count as 0. */
+const MAX_REPORTED_TOKENS = 1_000_000_000;
 
-/** Counts images as they come. A failed one costs nothing. */
+/** Counts images as they arrive. A failed image costs nothing. */
 export class ImageUsageCounter {
   readonly #request: ImageRequest;
   readonly #options: ImageCountOptions;
@@ -55,16 +55,19 @@ export class ImageUsageCounter {
     this.#options = options;
   }
 
+  /** Number of delivered images. */
   get count(): number {
     return this.#sizes.size;
   }
 
-  /** The bill so far; zero without an image. */
+  /** The bill so far. It is zero without an image. */
   get bill(): ImageBill {
     return { usage: this.#usage, sizes: inOrder(this.#sizes) };
   }
 
-  /** The bill of a client that disconnects now: the last preview of an image shows almost all of it, so it costs as much. */
+  /**
+   * The bill if the client disconnects now. A preview shows almost all of an image, so it costs as much as the image.
+   */
   get billWithPreviews(): ImageBill {
     const previews = [...this.#previews].filter(([index]) => this.isMissing(index));
     if (previews.length === 0) return this.bill;
@@ -79,7 +82,7 @@ export class ImageUsageCounter {
     };
   }
 
-  /** The reason that there is no image. An upstream that ends without images or an error is itself at fault. */
+  /** The reason why there is no image. If the upstream ended without an image or an error, that is the failure. */
   get failure(): GatewayError {
     return this.#failure ?? new GatewayError("upstream", "The upstream ended without an image", { final: true });
   }
@@ -89,13 +92,13 @@ export class ImageUsageCounter {
     return Number.isInteger(index) && index >= 0 && index < this.#request.n && !this.#sizes.has(index);
   }
 
-  /** Records an image; `undefined` if it was not requested or is a duplicate. */
+  /** Records an image. @returns `undefined` if it was not requested or is a duplicate */
   deliver({ index, base64, inputImageTokens }: Extract<ImageEvent, { type: "image" }>): DeliveredImage | undefined {
     if (!this.isMissing(index) || base64 === "") return undefined;
     const { size, ...measured } = this.#measure(base64);
     const usage = {
       input: this.count === 0 ? this.#options.promptTokens : 0,
-      inputImages: this.#options.chargesInputImages ? believed(inputImageTokens) : 0,
+      inputImages: this.#options.chargesInputImages ? plausibleTokens(inputImageTokens) : 0,
       ...measured,
     };
     this.#sizes.set(index, size);
@@ -108,7 +111,7 @@ export class ImageUsageCounter {
     return { image: { index, base64 }, size, usage };
   }
 
-  /** Records a preview; false if its image was not requested or is there already. */
+  /** Records a preview. @returns false if its image was not requested or is already delivered */
   preview({ index, base64 }: Extract<ImageEvent, { type: "partial" }>): boolean {
     if (!this.isMissing(index)) return false;
     if (base64 !== "") this.#previews.set(index, this.#measure(base64));
@@ -133,7 +136,9 @@ function inOrder(sizes: Iterable<[index: number, size: string]>): string[] {
   return [...sizes].sort(([one], [other]) => one - other).map(([, size]) => size);
 }
 
-/** A count reported by the upstream; 0 if it is implausible. */
-function believed(tokens: number | undefined): number {
-  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MAX_TOKENS ? tokens : 0;
+/** Returns a count that the upstream reported; 0 if it is implausible. */
+function plausibleTokens(tokens: number | undefined): number {
+  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MAX_REPORTED_TOKENS
+    ? tokens
+    : 0;
 }

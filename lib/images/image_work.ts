@@ -23,12 +23,12 @@ export interface StartedImages extends ImageWork {
   counter: ImageUsageCounter;
   dropped: UnsupportedParameters;
   watch: RequestWatch;
-  /** Price per token of uploaded images; absent: they are free. */
+  /** Price per token of uploaded images; undefined if they are free. */
   inputImagePrice: string | undefined;
-  /** True once the client has disconnected, even while its images are still made. */
+  /** Returns true once the client has disconnected, even if its images are still made. */
   hasDisconnected: () => boolean;
-  /** Called when the client disconnects; true if its images are still made. */
+  /** Called when the client disconnects. Returns true if its images are still made. */
   drains: () => boolean;
-  /** Releases the request's pixels. May be called at any time and more than once. */
+  /** Releases the request's pixels. May be called at any time and repeatedly. */
   releasePixels: () => void;
 }

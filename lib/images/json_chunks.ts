@@ -1,4 +1,4 @@
-/** Writes JSON around base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
+/** Writes JSON with base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
 import { type JsonObject, writeJson } from "../json/mod.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { unreadError } from "../errors.ts";
@@ -9,20 +9,20 @@ const PIECE_LENGTH = 256 * 1024;
 /** Writes a JSON object with `b64_json` between the other members. */
 export function* imageObject(before: JsonObject, base64: string, after: JsonObject): Generator<string> {
   yield `{${members(before, "", ",")}"b64_json":"`;
-  for (let at = 0; at < base64.length; at += PIECE_LENGTH) {
+  for (let start = 0; start < base64.length; start += PIECE_LENGTH) {
     // Escaping leaves base64 unchanged and keeps any other content inside the string.
-    yield writeJson(base64.slice(at, at + PIECE_LENGTH)).slice(1, -1);
+    yield writeJson(base64.slice(start, start + PIECE_LENGTH)).slice(1, -1);
   }
   yield `"${members(after, ",", "")}}`;
 }
 
-/** Members of an object with a prefix and suffix; empty without members. */
+/** Returns the JSON text of an object's members between `before` and `after`; "" if there are no members. */
 export function members(object: JsonObject, before: string, after: string): string {
   const text = writeJson(object).slice(1, -1);
   return text === "" ? "" : before + text + after;
 }
 
-/** Joins small chunks, so that a small event is one write. */
+/** Joins small chunks, so that a small event becomes one write. */
 export function* joined(pieces: Iterable<string>): Generator<string> {
   let text = "";
   for (const piece of pieces) {
@@ -34,29 +34,29 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
   if (text !== "") yield text;
 }
 
-/** Limits and end of a whole answer. */
+/** How an answer is watched while its client reads it. */
 export interface WatchedAnswer {
   /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;
   timers: PhaseTimers;
-  /** Called once, when the answer was read, or its client disconnected. */
+  /** Called once, when the answer was read completely, its client disconnected, or the client read too slowly. */
   ended: () => void;
 }
 
-/** Encodes chunks as they are read. */
+/** Returns a stream of text chunks, which are encoded as they are read. */
 export function byteStream(pieces: Iterable<string>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return watchedStream(joined(pieces)[Symbol.iterator](), { ...watched, toBytes: (text) => encoder.encode(text) });
 }
 
-/** Streams bytes as they are read. */
+/** Returns a stream of bytes, which are copied piece by piece as they are read. */
 export function pieceStream(bytes: Uint8Array<ArrayBuffer>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
-  return watchedStream(cut(bytes), { ...watched, toBytes: (piece) => piece });
+  return watchedStream(slicePieces(bytes), { ...watched, toBytes: (piece) => piece });
 }
 
-function* cut(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
+function* slicePieces(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
   // The runtime detaches enqueued buffers, and concurrent repeats share this answer.
-  for (let at = 0; at < bytes.length; at += PIECE_LENGTH) yield bytes.slice(at, at + PIECE_LENGTH);
+  for (let start = 0; start < bytes.length; start += PIECE_LENGTH) yield bytes.slice(start, start + PIECE_LENGTH);
 }
 
 function watchedStream<T>(
@@ -64,7 +64,7 @@ function watchedStream<T>(
   { unreadMs, timers, ended, toBytes }: WatchedAnswer & { toBytes: (piece: T) => Uint8Array },
 ): ReadableStream<Uint8Array> {
   /** Undefined after the end, so that its memory can be freed. */
-  let rest: Iterator<T> | undefined = pieces;
+  let remaining: Iterator<T> | undefined = pieces;
   const timer = timers.stream();
   const unread = {
     ms: unreadMs,
@@ -75,8 +75,8 @@ function watchedStream<T>(
   };
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   function end(): void {
-    if (rest === undefined) return;
-    rest = undefined;
+    if (remaining === undefined) return;
+    remaining = undefined;
     timer.stop();
     ended();
   }
@@ -87,7 +87,7 @@ function watchedStream<T>(
     },
     pull(controller) {
       timer.stop();
-      const piece = rest?.next();
+      const piece = remaining?.next();
       if (piece === undefined || piece.done === true) {
         controller.close();
         end();

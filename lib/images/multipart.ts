@@ -1,4 +1,4 @@
-/** Reads uploads: parses `multipart/form-data` into a `FormData` and enforces limits while the bytes arrive. */
+/** Reads uploads: parses `multipart/form-data` into a `FormData`, and enforces limits while the bytes arrive. */
 import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/head.ts";
 import { type BodyPace, readPieces } from "../server/read_bytes.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
@@ -9,30 +9,31 @@ import type { AdmissionQueue } from "../admission_queue.ts";
 
 /** Limits on reading an upload. */
 export interface MultipartRules extends PartLimits {
-  /** Bytes of the whole body. */
+  /** Most bytes of the whole body. */
   totalBytes: number;
+  /** Most parts of the form. */
   parts: number;
   /** Minimum speed of the body. */
   pace: BodyPace;
   /** The queue that all uploads share. A waiting body is not read. */
   gate: AdmissionQueue;
-  /** The API key that uploads; absent: it shares nothing with others. */
+  /** Id of the API key that uploads, for fairness in the queue; absent if there is none. */
   keyId?: string | undefined;
-  /** Called before bytes are stored; may throw. */
+  /** Called before bytes are stored. May throw to refuse them. */
   take?: (bytes: number) => void;
 }
 
-/** Bytes parsed at a time: well under a millisecond. */
+/** Bytes that are parsed at a time, which takes well under a millisecond. */
 const SLICE_BYTES = 256 * 1024;
 
 /** Longest time without yielding to the event loop, in milliseconds. */
-const BUSY_MS = 8;
+const MAX_BUSY_MS = 8;
 
 /**
- * Reads a form. Text fields are strings; a part with a filename is a `File`, even if it is empty, with the declared
- * media type and the last segment of the filename.
+ * Reads a form. Text fields become strings. A part with a filename, even an empty one, becomes a `File` with the
+ * declared media type and the last segment of the filename.
  *
- * Buffers at most about 2 MiB beside the result. Stops at the first error, and leaves the rest of the body unread.
+ * At most about 2 MiB are buffered besides the result. After the first error, the rest of the body is not read.
  * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and errors of `take`
  */
 export async function readMultipart(request: Request, rules: MultipartRules): Promise<FormData> {
@@ -58,18 +59,20 @@ async function readForm(
   let total = 0;
   let busyMs = 0;
 
-  /** Parses a slice; returns a promise when it is time to yield. */
+  /** Parses a slice. @returns a promise if it is time to yield to the event loop */
   function parse(slice: Uint8Array): Promise<void> | undefined {
     const start = performance.now();
     parser.push(slice);
     busyMs += performance.now() - start;
-    if (busyMs <= BUSY_MS) return undefined;
+    if (busyMs <= MAX_BUSY_MS) return undefined;
     busyMs = 0;
     return yieldToEventLoop();
   }
 
   async function parseSlices(piece: Uint8Array): Promise<void> {
-    for (let at = 0; at < piece.length; at += SLICE_BYTES) await parse(piece.subarray(at, at + SLICE_BYTES));
+    for (let start = 0; start < piece.length; start += SLICE_BYTES) {
+      await parse(piece.subarray(start, start + SLICE_BYTES));
+    }
   }
 
   function take(piece: Uint8Array): void | Promise<void> {

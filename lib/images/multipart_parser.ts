@@ -1,27 +1,32 @@
 /**
- * Incremental multipart parser: chunks may be cut anywhere, and each byte is read once. It buffers only the header lines of
- * one part. Lines end in CRLF, never in LF alone.
+ * An incremental multipart parser. Chunks may be cut anywhere, and each byte is read once. It buffers only the header
+ * lines of one part. Lines must end with CRLF; LF alone is an error.
  */
 import { GatewayError } from "../errors.ts";
 import { type PartHead, readPartHead } from "./part_head.ts";
 
 /** Receives the parts of a form in order. An error that it throws ends the parsing. */
 export interface PartSink {
+  /** Begins a part. */
   begin(head: PartHead): void;
-  /** Bytes of the part, in order. The caller reuses the buffer, so copy them to keep them. */
+  /** Receives the next bytes of the part. They must be copied, because the caller reuses the buffer. */
   data(bytes: Uint8Array): void;
+  /** Ends the part. */
   end(): void;
 }
 
 /** Most bytes of one part's header lines. */
-const HEAD_BYTES = 4096;
+const MAX_HEAD_BYTES = 4096;
 
-/** Most bytes before the first boundary, after the last, and in the rest of a boundary's line. */
-const AROUND_BYTES = 4096;
+/** Most bytes before the first boundary, and after the last one. */
+const MAX_OUTER_BYTES = 4096;
 
 const CR = 13;
 const LF = 10;
 
+/**
+ * What is being read: bytes before the first boundary, the rest of a boundary's line, a part, or bytes after the last.
+ */
 type Step = "before" | "line" | "head" | "data" | "after";
 
 /** Parses one form. */
@@ -29,16 +34,16 @@ export class MultipartParser {
   readonly #maxParts: number;
   readonly #sink: PartSink;
   readonly #delimiter: Uint8Array;
-  readonly #head = new Uint8Array(HEAD_BYTES);
+  readonly #head = new Uint8Array(MAX_HEAD_BYTES);
   #step: Step = "before";
   #parts = 0;
   /** Bytes of the current step. */
   #count = 0;
-  /** Rest of the boundary's line. */
+  /** The rest of the boundary's line so far. */
   #line = "";
-  /** Number of delimiter bytes that the last bytes match. At the start of a step its CRLF counts as read. */
+  /** Number of delimiter bytes that the last bytes match. At the start of a step, the CRLF counts as matched. */
   #matched = 2;
-  /** Number of the matched bytes that were not in the data of this step. */
+  /** How many of the matched bytes are not part of this step's data, because they belong to the line before. */
   #borrowed = 2;
 
   constructor(boundary: string, { maxParts, sink }: { maxParts: number; sink: PartSink }) {
@@ -53,8 +58,9 @@ export class MultipartParser {
       if (this.#step === "before" || this.#step === "data") at = this.#readData(bytes, at);
       else if (this.#step === "line") this.#readLine(bytes[at++] ?? 0);
       else if (this.#step === "head") this.#readHead(bytes[at++] ?? 0);
-      else if ((this.#count += bytes.length - at) > AROUND_BYTES) throw invalid("too much follows its last boundary");
-      else return;
+      else if ((this.#count += bytes.length - at) > MAX_OUTER_BYTES) {
+        throw invalid("too much follows its last boundary");
+      } else return;
     }
   }
 
@@ -72,41 +78,41 @@ export class MultipartParser {
     this.#borrowed = 2;
   }
 
-  #give(bytes: Uint8Array): void {
+  #emit(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     if (this.#step === "data") this.#sink.data(bytes);
-    else if ((this.#count += bytes.length) > AROUND_BYTES) throw invalid("it does not begin with its boundary");
+    else if ((this.#count += bytes.length) > MAX_OUTER_BYTES) throw invalid("it does not begin with its boundary");
   }
 
   /**
-   * Searches for the delimiter and emits the bytes before it. The delimiter has its only CR first, so a failed match cannot
-   * contain the start of another and the search never goes back.
-   * @returns the offset behind the delimiter, or the length of `bytes`
+   * Searches for the delimiter and emits the bytes before it. The only CR of the delimiter is its first byte, so a
+   * failed match cannot contain the start of another match, and the search never goes back.
+   * @returns the offset after the delimiter, or the length of `bytes`
    */
   #search(bytes: Uint8Array, from: number): number {
     const { length } = this.#delimiter;
-    /** Bytes of the match in earlier chunks; -1 once they are known to be data or delimiter. */
-    let carried = this.#matched;
+    /** Matched bytes in earlier chunks; -1 once it is known whether they are data. */
+    let carriedMatch = this.#matched;
     let match = this.#matched;
     for (let at = from; at < bytes.length; at++) {
       const byte = bytes[at];
       if (byte === this.#delimiter[match]) {
         if (++match < length) continue;
         const end = at + 1 - length;
-        if (end > from) this.#give(bytes.subarray(from, end));
+        if (end > from) this.#emit(bytes.subarray(from, end));
         this.#matched = match;
         return at + 1;
       }
-      if (carried >= 0) {
-        if (carried > this.#borrowed) this.#give(this.#delimiter.subarray(this.#borrowed, carried));
-        carried = -1;
+      if (carriedMatch >= 0) {
+        if (carriedMatch > this.#borrowed) this.#emit(this.#delimiter.subarray(this.#borrowed, carriedMatch));
+        carriedMatch = -1;
         this.#borrowed = 0;
       }
       match = byte === CR ? 1 : 0;
     }
     this.#matched = match;
     const end = bytes.length - match;
-    if (end > from) this.#give(bytes.subarray(from, end));
+    if (end > from) this.#emit(bytes.subarray(from, end));
     return bytes.length;
   }
 
@@ -118,7 +124,7 @@ export class MultipartParser {
     return at;
   }
 
-  /** Reads the rest of a boundary line: two dashes after the last boundary, else optional padding and CRLF. */
+  /** Reads the rest of a boundary's line: two dashes after the last boundary, otherwise optional padding and CRLF. */
   #readLine(byte: number): void {
     this.#line += String.fromCharCode(byte);
     if (this.#line === "--") return this.#enter("after");
@@ -130,7 +136,7 @@ export class MultipartParser {
   }
 
   #readHead(byte: number): void {
-    if (this.#count === HEAD_BYTES) throw invalid(`the head of a part has more than ${HEAD_BYTES} bytes`);
+    if (this.#count === MAX_HEAD_BYTES) throw invalid(`the head of a part has more than ${MAX_HEAD_BYTES} bytes`);
     const afterCr = this.#count > 0 && this.#head[this.#count - 1] === CR;
     if (afterCr !== (byte === LF) || (byte < 32 && byte !== CR && byte !== LF && byte !== 9)) {
       throw invalid("the head of a part has a control character, or a line that does not end in CRLF");

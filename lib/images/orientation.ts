@@ -1,17 +1,19 @@
-/** EXIF orientation from the header of an image file. Pixels are not decoded. */
+/** Reads the EXIF orientation from the header of an image file. Pixels are not decoded. */
 
-/** Segments or chunks searched for EXIF data. Real files have a few dozen. */
+/** Most segments or chunks that are searched for EXIF data. Real files have a few dozen. */
 const MAX_PARTS = 4096;
 
-/** Directory entries searched. Real files have a few dozen. */
+/** Most directory entries that are searched. Real files have a few dozen. */
 const MAX_ENTRIES = 512;
 
+/** Tag of the orientation in a TIFF directory. */
 const ORIENTATION_TAG = 0x0112;
+/** TIFF's type of 16-bit unsigned integers. */
 const SHORT = 3;
 
 /**
- * Reads the EXIF orientation of a JPEG, PNG or WebP: 1 (as stored) to 8; 5 to 8 swap width and height. Missing or
- * invalid data gives 1. Never throws.
+ * Returns the EXIF orientation of a JPEG, PNG or WebP, from 1 (as stored) to 8. Values from 5 to 8 swap width and
+ * height. If the data is missing or invalid, it returns 1. Never throws.
  */
 export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
   const exif = exifOfJpeg(bytes) ?? exifOfPng(bytes) ?? exifOfWebp(bytes);
@@ -19,7 +21,7 @@ export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
   return value !== undefined && value >= 1 && value <= 8 ? value : 1;
 }
 
-/** TIFF block of a JPEG's first EXIF segment, which precedes the frame. */
+/** Returns the TIFF block of a JPEG's first EXIF segment, which precedes the frame. */
 function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.byteLength < 4 || view.getUint16(0) !== 0xffd8) return undefined;
@@ -35,13 +37,13 @@ function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
     if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda) || (marker <= 0xcf && marker !== 0xc4)) return undefined;
     const length = view.getUint16(at + 2);
     if (length < 2) return undefined;
-    if (marker === 0xe1 && hasText(view, at + 4, "Exif\0\0")) return part(view, at + 10, at + 2 + length);
+    if (marker === 0xe1 && hasText(view, at + 4, "Exif\0\0")) return viewOf(view, at + 10, at + 2 + length);
     at += 2 + length;
   }
   return undefined;
 }
 
-/** TIFF block of a PNG, which precedes the pixels. */
+/** Returns the TIFF block of a PNG, which precedes the pixels. */
 function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!hasText(view, 0, "\x89PNG\r\n\x1a\n")) return undefined;
@@ -49,13 +51,13 @@ function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   for (let parts = 0; parts < MAX_PARTS && at + 8 <= view.byteLength; parts++) {
     const length = view.getUint32(at);
     if (hasText(view, at + 4, "IDAT")) return undefined;
-    if (hasText(view, at + 4, "eXIf")) return part(view, at + 8, at + 8 + length);
+    if (hasText(view, at + 4, "eXIf")) return viewOf(view, at + 8, at + 8 + length);
     at += 12 + length;
   }
   return undefined;
 }
 
-/** TIFF block of a WebP, which follows the pixels. Some writers prefix it with a JPEG segment header. */
+/** Returns the TIFF block of a WebP, which follows the pixels. Some writers put a JPEG segment header before it. */
 function exifOfWebp(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!hasText(view, 0, "RIFF") || !hasText(view, 8, "WEBPVP8X")) return undefined;
@@ -63,7 +65,7 @@ function exifOfWebp(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   for (let parts = 0; parts < MAX_PARTS && at + 8 <= view.byteLength; parts++) {
     const length = view.getUint32(at + 4, true);
     if (hasText(view, at, "EXIF")) {
-      return part(view, at + (hasText(view, at + 8, "Exif\0\0") ? 14 : 8), at + 8 + length);
+      return viewOf(view, at + (hasText(view, at + 8, "Exif\0\0") ? 14 : 8), at + 8 + length);
     }
     at += 8 + length + length % 2;
   }
@@ -85,8 +87,8 @@ function readOrientation(exif: DataView): number | undefined {
   return undefined;
 }
 
-/** View of a range, cut at the end of the file. */
-function part(view: DataView<ArrayBuffer>, from: number, to: number): DataView | undefined {
+/** Returns a view of a range, cut at the end of the file; undefined if it is empty. */
+function viewOf(view: DataView<ArrayBuffer>, from: number, to: number): DataView | undefined {
   const end = Math.min(to, view.byteLength);
   return from < end ? new DataView(view.buffer, view.byteOffset + from, end - from) : undefined;
 }

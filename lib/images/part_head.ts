@@ -1,4 +1,4 @@
-/** The header lines of one part of a form. */
+/** Reads the header lines of one part of a form. */
 import { GatewayError } from "../errors.ts";
 import { readParameters } from "./header_parameters.ts";
 
@@ -6,9 +6,9 @@ import { readParameters } from "./header_parameters.ts";
 export interface PartHead {
   /** Field name: 1 to 64 visible ASCII characters. */
   name: string;
-  /** File name without its path, only ever used as a label. Absent for text fields. */
+  /** File name without its path, which is only used as a label. Absent for text fields. */
   filename?: string;
-  /** Declared media type; empty if absent. */
+  /** Declared media type; "" if there is none. */
   type: string;
 }
 
@@ -18,8 +18,8 @@ const MAX_LINES = 16;
 const LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):(.*)$/;
 const NAME = /^[!-~]{1,64}$/;
 
-/** Headers that decide how to read the part; none may be repeated. */
-const READ = ["content-disposition", "content-type", "content-transfer-encoding"];
+/** Headers that decide how the part is read. None of them may be repeated. */
+const READ_HEADERS = ["content-disposition", "content-type", "content-transfer-encoding"];
 
 /**
  * Reads a part's header lines.
@@ -52,7 +52,7 @@ function readLines(text: string): Map<string, string> {
     const [, name, value = ""] = LINE.exec(line) ?? [];
     if (name === undefined) throw invalid("a part has a malformed header line");
     const key = name.toLowerCase();
-    if (READ.includes(key) && headers.has(key)) throw invalid(`a part has ${name} twice`);
+    if (READ_HEADERS.includes(key) && headers.has(key)) throw invalid(`a part has ${name} twice`);
     headers.set(key, value.trim());
   }
   return headers;
@@ -76,12 +76,12 @@ function parametersOf(disposition: string): Map<string, string> {
   }
 }
 
-/** Browsers percent-encode quotes and line breaks, and nothing else (WHATWG multipart/form-data). */
+/** Decodes quotes and line breaks. Browsers percent-encode only these (WHATWG multipart/form-data). */
 function unescape(text: string): string {
   return text.replace(/%(22|0[aA]|0[dD])/g, (_whole, hex) => String.fromCharCode(parseInt(hex, 16)));
 }
 
-/** `UTF-8''na%C3%AFve.png`, which forms should not use and some clients do. */
+/** Decodes an extended value such as `UTF-8''na%C3%AFve.png`. Forms should not use these, but some clients do. */
 function decodeExtended(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   try {
@@ -91,7 +91,7 @@ function decodeExtended(value: string | undefined): string | undefined {
   }
 }
 
-/** The last segment of a path, without control characters. */
+/** Returns the last segment of a path, without control characters. */
 function toLabel(filename: string): string {
   // deno-lint-ignore no-control-regex
   return filename.replace(/^.*[/\\]/s, "").replace(/[\u0000-\u001f\u007f]/g, "");

@@ -1,13 +1,13 @@
-/** Pixel limits per request and for the process, for models that run in this process. */
+/** Limits the pixels of each request and of the whole process, for models that run in this process. */
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts";
 
-/** Largest image that is decoded: 64 MB of memory, twice the largest generated image. */
+/** Most pixels of an image that is decoded. They take 64 MB of memory, twice that of the largest generated image. */
 export const MAX_PIXELS = 16_777_216;
 
-/** Requests that may wait for memory. */
+/** Most requests that may wait for memory. */
 const MAX_WAITING = 64;
 
 /** `retry-after` of refused requests, in milliseconds. */
@@ -25,7 +25,7 @@ export function checkPixels({ width, height }: Size): void {
 
 /**
  * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream
- * makes one image at a time, so it counts one.
+ * makes one image at a time, so only one is counted.
  * @throws {GatewayError} `invalid` above `resource_limits.image_request_pixels`
  */
 export function countPixels(
@@ -56,7 +56,7 @@ export function createPixelQueue({ resource_limits: limits }: Config): Admission
   });
 }
 
-/** Pixels of a size. */
+/** Returns the number of pixels of a size. */
 export function area({ width, height }: Size): number {
   return width * height;
 }

@@ -8,9 +8,10 @@ import { fittingSize, readSize } from "./size.ts";
 import type { ImageRequest, InputImage, Size } from "./types.ts";
 import { checkMask, readUpload, refuse } from "./read_upload.ts";
 
+/** Most images of one edit. */
 const MAX_IMAGES = 16;
 
-/** Text fields of `POST /v1/images/edits` after numbers and booleans were parsed. Unknown fields pass. */
+/** Text fields of `POST /v1/images/edits`, after numbers and booleans were parsed. Unknown fields are allowed. */
 export const editSchema = z.looseObject({
   ...sharedFields,
   quality: z.enum(["low", "medium", "high"]).nullish()
@@ -18,12 +19,13 @@ export const editSchema = z.looseObject({
   input_fidelity: z.enum(["high", "low"]).nullish(),
 });
 
-/** Fields whose text is a number or a boolean. */
-const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
-const BOOLEANS: ReadonlySet<string> = new Set(["stream"]);
+/** Fields whose text is a number. */
+const NUMBER_FIELDS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
+/** Fields whose text is a boolean. */
+const BOOLEAN_FIELDS: ReadonlySet<string> = new Set(["stream"]);
 
 /** Fields of a form by kind. */
-interface Fields {
+interface FormFields {
   texts: JsonObject;
   images: File[];
   mask: File | undefined;
@@ -36,9 +38,9 @@ interface Fields {
 export async function readEdit(form: FormData, defaults: ImageDefaults): Promise<ImageRequest> {
   const { texts, images: files, mask: maskFile } = readFields(form);
   checkBody(editSchema, texts);
-  const sharedBody = texts as unknown as SharedBody;
-  const shared = readShared(sharedBody, defaults);
-  const requestedSize = sharedBody.size ?? "auto";
+  const fields = texts as unknown as SharedBody;
+  const shared = readShared(fields, defaults);
+  const requestedSize = fields.size ?? "auto";
   const size = readSize(requestedSize);
   if (files.length === 0) {
     throw new GatewayError("invalid", "Missing required parameter: image (a PNG, JPEG or WebP file)", {
@@ -66,13 +68,13 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
   };
 }
 
-/** Size of the displayed image, or the most similar valid size. */
+/** Returns the size of the displayed image, or the most similar valid size. */
 function sizeOfOriginal(image: InputImage | undefined): Size {
   if (image === undefined) throw new RangeError("Cannot use the size of the original: there is no image");
   return fittingSize(image);
 }
 
-function readFields(form: FormData): Fields {
+function readFields(form: FormData): FormFields {
   const texts = new Map<string, Json>();
   const images: File[] = [];
   let mask: File | undefined;
@@ -94,10 +96,12 @@ function fileOf(value: FormDataEntryValue, field: string): File {
   throw refuse(field, "expected a file upload (PNG, JPEG or WebP), not text and not a URL");
 }
 
-/** A field's value as JSON. Text that is not of the expected type stays text, and the schema reports it. */
+/**
+ * Returns a field's value as JSON. Text that is not of the expected type stays text, and the schema reports the error.
+ */
 function scalarOf(name: string, value: FormDataEntryValue): Json {
   if (value instanceof File) throw refuse(name, "expected text, not a file");
-  if (NUMBERS.has(name) && /^-?\d{1,9}(\.\d{1,9})?$/.test(value)) return Number(value);
-  if (BOOLEANS.has(name) && /^(true|false)$/.test(value)) return value === "true";
+  if (NUMBER_FIELDS.has(name) && /^-?\d{1,9}(\.\d{1,9})?$/.test(value)) return Number(value);
+  if (BOOLEAN_FIELDS.has(name) && /^(true|false)$/.test(value)) return value === "true";
   return value;
 }

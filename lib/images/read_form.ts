@@ -4,11 +4,11 @@ import { bodyLimits } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readMultipart } from "./multipart.ts";
 
-/** Longest text field; the longest prompt takes 125 KiB. */
-const TEXT_BYTES = 256 * 1024;
+/** Longest text field, in bytes. The longest prompt takes 125 KiB. */
+const MAX_TEXT_BYTES = 256 * 1024;
 
 /**
- * Reads the form. Its bytes count against the body budget until the answer.
+ * Reads the form. Its bytes count against the memory for request bodies until the handler has returned its response.
  * @throws {GatewayError} `invalid` for any other body, and the errors of `readMultipart`
  */
 export async function readForm(
@@ -27,7 +27,7 @@ export async function readForm(
     fileBytes: uploads.max_file_bytes,
     totalBytes: uploads.max_upload_bytes,
     parts: uploads.max_parts,
-    textBytes: TEXT_BYTES,
+    textBytes: MAX_TEXT_BYTES,
     pace: bodyLimits(gateway.config),
     gate: gateway.uploads,
     keyId: caller?.keyId,

@@ -6,7 +6,7 @@ import { type ImageDefaults, readShared, type SharedBody, sharedFields } from ".
 import { DEFAULT_SIZE, readSize } from "./size.ts";
 import type { ImageRequest } from "./types.ts";
 
-/** Body of `POST /v1/images/generations`. Unknown members pass. */
+/** Body of `POST /v1/images/generations`. Unknown members are allowed. */
 export const generationSchema = z.looseObject({
   ...sharedFields,
   quality: z.enum(["auto", "low", "medium", "high"]).nullish()
@@ -17,11 +17,11 @@ export const generationSchema = z.looseObject({
 /** Reads the body of a generation. @throws {GatewayError} `invalid` */
 export function readGeneration(body: JsonObject, defaults: ImageDefaults): ImageRequest {
   checkBody(generationSchema, body);
-  const sharedBody = body as unknown as SharedBody;
-  const requestedSize = sharedBody.size ?? "auto";
+  const fields = body as unknown as SharedBody;
+  const requestedSize = fields.size ?? "auto";
   return {
     kind: "generation",
-    ...readShared(sharedBody, defaults),
+    ...readShared(fields, defaults),
     requestedSize,
     size: readSize(requestedSize) ?? { ...DEFAULT_SIZE },
     images: [],

@@ -1,17 +1,18 @@
-/** Reads headers of uploaded images. The type comes from the content, never from the file name. */
+/** Reads the headers of uploaded images. The content decides the type of an image, not the file name. */
 import { GatewayError } from "../errors.ts";
 import { imageSize } from "../billing/image_size.ts";
 import { orientationOf } from "./orientation.ts";
 import { sizeText } from "./size.ts";
 import type { InputImage } from "./types.ts";
 
-/** Most pixels and longest side of an upload, as a protection of the decoders. */
+/** Most pixels of an upload. The limit protects the decoders. */
 const MAX_PIXELS = 64_000_000;
-const LONGEST_SIDE = 16_384;
+/** Longest side of an upload, in pixels. The limit protects the decoders. */
+const MAX_SIDE = 16_384;
 
 /**
  * Reads the header of an uploaded image. Pixels are not decoded.
- * @param field field name for errors
+ * @param field name of the form field, for errors
  * @throws {GatewayError} `invalid` for other formats and for images that are too large
  */
 export async function readUpload(file: File, field: string): Promise<InputImage> {
@@ -22,15 +23,15 @@ export async function readUpload(file: File, field: string): Promise<InputImage>
   const { type } = header;
   if (type === "gif") throw refuse(field, "expected PNG, JPEG or WebP by content, this file is GIF");
   const { width, height } = header;
-  if (width * height > MAX_PIXELS || Math.max(width, height) > LONGEST_SIDE) {
+  if (width * height > MAX_PIXELS || Math.max(width, height) > MAX_SIDE) {
     throw refuse(
       field,
-      `the image has ${sizeText(header)} pixels, expected at most ${MAX_PIXELS} and ${LONGEST_SIDE} on a side`,
+      `the image has ${sizeText(header)} pixels, expected at most ${MAX_PIXELS} and ${MAX_SIDE} on a side`,
     );
   }
   const orientation = orientationOf(bytes);
-  const turned = orientation >= 5;
-  return { bytes, type, orientation, width: turned ? height : width, height: turned ? width : height };
+  const isRotated = orientation >= 5;
+  return { bytes, type, orientation, width: isRotated ? height : width, height: isRotated ? width : height };
 }
 
 /**

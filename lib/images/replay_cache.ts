@@ -1,4 +1,4 @@
-/** Stored answers for repeated requests, bounded by time and size. */
+/** Stores answers for repeated requests, bounded by time and size. */
 import { GatewayError } from "../errors.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
@@ -52,7 +52,7 @@ export function isFinal({ status }: StoredAnswer): boolean {
   return status < 500 && status !== 429;
 }
 
-/** The answer of a record. @throws {GatewayError} `invalid` if its body is not stored */
+/** Returns the answer of a record. @throws {GatewayError} `invalid` if its body is not stored */
 export function storedAnswer({ status, headers, body }: AnswerRecord): StoredAnswer {
   if (body !== undefined) return { status, headers, body };
   throw new GatewayError(
@@ -77,8 +77,8 @@ export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
 
   return {
     async find(scope, key) {
-      const found = await answers.find(scope, key);
-      return found === undefined || found.doneAt <= now() - windowMs ? undefined : found;
+      const record = await answers.find(scope, key);
+      return record === undefined || record.doneAt <= now() - windowMs ? undefined : record;
     },
     async store({ scope, key, requestHash }, answer) {
       if (!isFinal(answer)) return true;

@@ -1,8 +1,10 @@
-/** Hash of an image request, independent of how the client wrote it. */
+/** Hashes image requests, independently of how the client wrote them. */
 import { isObject, type Json, writeJson } from "../json/mod.ts";
 import type { ImageRequest, InputImage } from "./types.ts";
 
-/** SHA-256 in hexadecimal. Boundaries, file names and the order of members do not affect it. */
+/**
+ * Returns the SHA-256 of a request in hexadecimal. Boundaries, file names and the order of members do not affect it.
+ */
 export async function hashRequest({ images, mask, rest, ...request }: ImageRequest): Promise<string> {
   const canonical: Json = [
     sortMembers({ ...request, size: { ...request.size } }),

@@ -1,4 +1,4 @@
-/** Serves image requests; the steps have the numbers of docs/explanation/architecture.md. */
+/** Serves image requests from start to end. The steps have the numbers of docs/explanation/architecture.md. */
 import type { Model } from "../catalog/model.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import { findModel } from "../request/candidates.ts";
@@ -18,12 +18,12 @@ interface ReadRequest {
   request: ImageRequest;
 }
 
-/** `POST /v1/images/generations`. */
+/** Answers `POST /v1/images/generations`. */
 export function generateImages(client: Request, context: RouteContext): Promise<Response> {
   return serveImages(client, { context, endpoint: "images.generations", read: readGenerationRequest });
 }
 
-/** `POST /v1/images/edits`. */
+/** Answers `POST /v1/images/edits`. */
 export function editImages(client: Request, context: RouteContext): Promise<Response> {
   return serveImages(client, { context, endpoint: "images.edits", read: readEditRequest });
 }

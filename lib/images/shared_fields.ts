@@ -1,4 +1,4 @@
-/** Parameters shared by generations and edits: schema, defaults and conversion. */
+/** The parameters that generations and edits share: their schema, defaults and conversion. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
@@ -7,8 +7,9 @@ import { checkBody } from "../protocols/fields.ts";
 import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 
 /** Longest prompt, in characters. */
-const PROMPT_CHARACTERS = 32_000;
+const MAX_PROMPT_CHARS = 32_000;
 
+/** Most images of one request. */
 const MAX_IMAGES = 10;
 
 /** The operator's defaults. */
@@ -20,8 +21,8 @@ export interface ImageDefaults {
 /** Fields of both endpoints. `null` means absent if a default exists. */
 export const sharedFields = {
   model: z.string().min(1).max(256).describe("Id of an image model"),
-  prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${PROMPT_CHARACTERS} characters` })
-    .describe(`What to show, in at most ${PROMPT_CHARACTERS} characters`),
+  prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${MAX_PROMPT_CHARS} characters` })
+    .describe(`What to show, in at most ${MAX_PROMPT_CHARS} characters`),
   n: z.number().int().min(1).max(MAX_IMAGES).nullish().describe("Number of images; default 1"),
   size: z.string().nullish().describe("`auto` (the default) or `<width>x<height>`"),
   output_format: z.enum(IMAGE_FORMATS).nullish().describe("Default png"),
@@ -45,8 +46,8 @@ const sharedSchema = z.looseObject(sharedFields);
 /** Validated values of the shared fields. */
 export type SharedBody = z.output<typeof sharedSchema> & { quality?: string | null };
 
-/** Members that the gateway reads; all others go to `rest`, except those that differ from these only in case. */
-const READ: ReadonlySet<string> = new Set([
+/** Members that the gateway reads. All others go to `rest`, except spellings of these that differ only in case. */
+const READ_MEMBERS: ReadonlySet<string> = new Set([
   "model",
   "prompt",
   "quality",
@@ -62,7 +63,7 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks only the model id, because an unknown or unsuitable model is the more useful error.
+ * Checks only the model id. It is checked first, because the error for an unknown or unsuitable model is more useful.
  * @throws {GatewayError} `invalid`
  */
 export function checkModelId(model: unknown): string {
@@ -105,12 +106,12 @@ export function readShared(
 
 function restOf(body: SharedBody): JsonObject {
   return Object.fromEntries(
-    Object.entries(body as JsonObject).filter(([name, value]) => !READ.has(usualName(name)) && value !== null),
+    Object.entries(body as JsonObject).filter(([name, value]) => !READ_MEMBERS.has(usualName(name)) && value !== null),
   );
 }
 
-/** Counts code points: a surrogate pair is one character. */
+/** Returns whether a prompt is short enough. A surrogate pair counts as one character. */
 function isShort(text: string): boolean {
-  if (text.length <= PROMPT_CHARACTERS) return true;
-  return text.length <= 2 * PROMPT_CHARACTERS && [...text].length <= PROMPT_CHARACTERS;
+  if (text.length <= MAX_PROMPT_CHARS) return true;
+  return text.length <= 2 * MAX_PROMPT_CHARS && [...text].length <= MAX_PROMPT_CHARS;
 }

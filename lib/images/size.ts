@@ -1,4 +1,4 @@
-/** Rules for image sizes, and the nearest valid size for an invalid one. */
+/** Checks image sizes, and finds the nearest valid size for an invalid one. */
 import { GatewayError } from "../errors.ts";
 import type { Size } from "./types.ts";
 
@@ -9,10 +9,11 @@ const STEP = 16;
 const MAX_SIDE = 3840;
 
 /** Largest aspect ratio. */
-const RATIO = 3;
+const MAX_RATIO = 3;
 
-/** Fewest and most pixels. */
+/** Fewest pixels of an image. */
 const MIN_PIXELS = 655_360;
+/** Most pixels of an image. */
 const MAX_PIXELS = 8_294_400;
 
 /** Size for `auto` without an uploaded image. */
@@ -27,11 +28,13 @@ export function brokenRules({ width, height }: Size): string[] {
   const longest = Math.max(width, height);
   const shortest = Math.min(width, height);
   if (longest > MAX_SIDE) broken.push(`the longest side must be at most ${MAX_SIDE} (it is ${longest})`);
-  if (longest > RATIO * shortest) broken.push(`the aspect ratio must be between 1:${RATIO} and ${RATIO}:1`);
+  if (longest > MAX_RATIO * shortest) broken.push(`the aspect ratio must be between 1:${MAX_RATIO} and ${MAX_RATIO}:1`);
   const pixels = width * height;
   if (pixels < MIN_PIXELS || pixels > MAX_PIXELS) {
     broken.push(
-      `width times height must be from ${number(MIN_PIXELS)} to ${number(MAX_PIXELS)} pixels (it is ${number(pixels)})`,
+      `width times height must be from ${formatNumber(MIN_PIXELS)} to ${formatNumber(MAX_PIXELS)} pixels (it is ${
+        formatNumber(pixels)
+      })`,
     );
   }
   return broken;
@@ -43,16 +46,16 @@ export function isValidSize(size: Size): boolean {
 }
 
 /**
- * Returns the valid size nearest to a size of at least 1x1: the smallest sum of squared differences in width and
- * height. Ties go to the most pixels, then to the widest.
+ * Returns the valid size nearest to a size of at least 1x1, by the sum of squared differences in width and height. Of
+ * equally near sizes, the one with the most pixels is returned, then the widest.
  */
 export function nearestSize(size: Size): Size {
   return nearest(size, { width: 1, height: 1 });
 }
 
 /**
- * Returns the valid size for an uploaded image of at least 1x1: scaled to keep its aspect ratio as well as possible, then
- * rounded. A valid size is returned unchanged.
+ * Returns the valid size for an uploaded image of at least 1x1. The size is scaled so that its aspect ratio changes as
+ * little as possible, then rounded. A valid size is returned unchanged.
  */
 export function fittingSize(size: Size): Size {
   if (isValidSize(size)) return { width: size.width, height: size.height };
@@ -60,30 +63,30 @@ export function fittingSize(size: Size): Size {
   return nearest(ideal, ideal);
 }
 
-/** Finds the nearest valid size; differences are measured in the given units. */
+/** Finds the nearest valid size. @param unit differences in width and height are measured in multiples of it */
 function nearest({ width, height }: Size, unit: Size): Size {
   let nearest: Size = { ...DEFAULT_SIZE };
-  let smallest = Infinity;
-  // Descending, so that the widest wins a tie.
+  let leastDistance = Infinity;
+  // Descending, so that the widest of equally near sizes is found first.
   for (let wide = MAX_SIDE; wide >= STEP; wide -= STEP) {
-    const lowest = Math.ceil(Math.max(wide / RATIO, MIN_PIXELS / wide) / STEP) * STEP;
-    const highest = Math.floor(Math.min(wide * RATIO, MAX_SIDE, MAX_PIXELS / wide) / STEP) * STEP;
+    const lowest = Math.ceil(Math.max(wide / MAX_RATIO, MIN_PIXELS / wide) / STEP) * STEP;
+    const highest = Math.floor(Math.min(wide * MAX_RATIO, MAX_SIDE, MAX_PIXELS / wide) / STEP) * STEP;
     if (lowest > highest) continue;
-    // A half rounds up, to more pixels.
+    // Halves are rounded up, to more pixels.
     const high = Math.min(highest, Math.max(lowest, Math.floor(height / STEP + 1 / 2) * STEP));
     const distance = ((wide - width) / unit.width) ** 2 + ((high - height) / unit.height) ** 2;
     const hasMore = wide * high > nearest.width * nearest.height;
-    if (distance < smallest || (distance === smallest && hasMore)) {
-      smallest = distance;
+    if (distance < leastDistance || (distance === leastDistance && hasMore)) {
+      leastDistance = distance;
       nearest = { width: wide, height: high };
     }
   }
   return nearest;
 }
 
-/** The rectangle nearest in aspect ratio, then in area, that obeys every rule except multiples. */
+/** Returns the size nearest in aspect ratio, then in area, that satisfies all rules except the multiples of `STEP`. */
 function scaleIntoRules({ width, height }: Size): Size {
-  const ratio = Math.min(RATIO, Math.max(1 / RATIO, width / height));
+  const ratio = Math.min(MAX_RATIO, Math.max(1 / MAX_RATIO, width / height));
   const pixels = Math.min(MAX_PIXELS, Math.max(MIN_PIXELS, width * height));
   const scaled = { width: Math.sqrt(pixels * ratio), height: Math.sqrt(pixels / ratio) };
   const shrink = Math.min(1, MAX_SIDE / Math.max(scaled.width, scaled.height));
@@ -120,6 +123,6 @@ function invalidSize(message: string): GatewayError {
 }
 
 /** Formats a number: `8,294,400`. */
-function number(value: number): string {
+function formatNumber(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }

@@ -1,4 +1,4 @@
-/** Starts an image request at a target and watches its time limit and its client. */
+/** Starts an image request at a target, and watches its time limit and its client. */
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -18,14 +18,14 @@ export interface ImageJob {
     "config" | "health" | "imageUpstreams" | "observer" | "monotonic" | "now" | "random" | "log"
   >;
   requestId: string;
-  /** The client's key. */
+  /** Id of the client's key. */
   key: string;
   request: ImageRequest;
   model: Model;
   dropped: UnsupportedParameters;
   /** Aborts when the client disconnects or the time limit is over. */
   signal: AbortSignal;
-  /** True once the client has disconnected, even while its images are still made. */
+  /** Returns true once the client has disconnected, even if its images are still made. */
   hasDisconnected: () => boolean;
   meter: Pick<Meter, "attempt" | "attempted" | "identify" | "skip" | "first" | "ended">;
 }
@@ -38,8 +38,8 @@ export interface Started {
 }
 
 /**
- * Tries targets in turn until one starts. After that, and after a final error, no other target is tried, because images
- * may already be in progress.
+ * Tries targets one after another until one starts. After that, and after a final error, no other target is tried,
+ * because images may already be in progress.
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
 export async function startImages(job: ImageJob): Promise<Started> {
@@ -77,17 +77,20 @@ async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<Imag
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   meter.attempt(target.upstream, target);
   // Only the target that answers decides which parameters are dropped.
-  const tried = new UnsupportedParameters();
+  const attemptDropped = new UnsupportedParameters();
   const feed = await upstream.create({
-    ...{ request, model, target, signal, dropped: tried },
+    ...{ request, model, target, signal, dropped: attemptDropped },
     identify: (requestId) => meter.identify(requestId),
   });
-  for (const name of tried.names) dropped.add(name);
-  return untilAborted(watched(feed, { permit, job }), signal);
+  for (const name of attemptDropped.names) dropped.add(name);
+  return untilAborted(reportingFailures(feed, { permit, job }), signal);
 }
 
-/** Reports failures after the start to the target's health; they are not retried. */
-function watched(feed: ImageFeed, { permit, job: { gateway, signal } }: { permit: Permit; job: ImageJob }): ImageFeed {
+/** Returns a feed that reports failures after the start to the target's health. They are not retried. */
+function reportingFailures(
+  feed: ImageFeed,
+  { permit, job: { gateway, signal } }: { permit: Permit; job: ImageJob },
+): ImageFeed {
   return {
     async read() {
       try {
@@ -101,7 +104,7 @@ function watched(feed: ImageFeed, { permit, job: { gateway, signal } }: { permit
   };
 }
 
-/** Rejects reads once the signal aborts, even if the upstream ignores the signal. */
+/** Returns a feed whose reads reject once the signal aborts, even if the upstream ignores the signal. */
 function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
   return {
     read() {
@@ -116,28 +119,29 @@ function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
   };
 }
 
-/** A watch over one request. */
+/** Watches the client, the process and the time limit of one request. */
 export interface RequestWatch {
+  /** Aborts when the images are no longer wanted. */
   readonly signal: AbortSignal;
-  /** Stops listening to the client's signal: Deno aborts it on success too, once the answer has begun. */
+  /** Stops listening to the client's signal, because Deno also aborts it after a successful answer. */
   answered(): void;
-  /** Ends the watch. May be called at any time and more than once. */
+  /** Ends the watch. May be called at any time and repeatedly. */
   stop(): void;
 }
 
 /** Options for watching an image request. */
 export interface RequestWatchOptions {
-  /** Aborted when the client has disconnected. */
+  /** Aborts when the client disconnects. */
   client: AbortSignal;
-  /** Called when the client disconnects; true if the images are still made. */
+  /** Called when the client disconnects. Returns true if the images are still made. */
   drains: () => boolean;
-  /** Aborts when the process ends; its reason is the client's error. */
+  /** Aborts when the process ends. Its reason is the error for the client. */
   interrupted: AbortSignal;
   /** Time limit in milliseconds. */
   totalMs: number;
 }
 
-/** Watches the client, the process and the time limit. */
+/** Begins to watch a request. */
 export function watchRequest({ client, drains, interrupted, totalMs }: RequestWatchOptions): RequestWatch {
   const control = new AbortController();
   const cancel = () => drains() ? undefined : control.abort(client.reason);

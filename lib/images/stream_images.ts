@@ -1,4 +1,4 @@
-/** The streamed answer to a request for images. */
+/** Writes the streamed answer to an image request: events, keep-alives, and the charge at the end. */
 import { type GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
 import { writeJson } from "../json/mod.ts";
@@ -14,43 +14,42 @@ export interface ImageStream {
   feed: ImageFeed;
   request: ImageRequest;
   counter: ImageUsageCounter;
-  /** Current time in Unix seconds. */
+  /** Returns the Unix time in seconds. */
   seconds: () => number;
   /** Silence before a keep-alive, in milliseconds. */
   keepAliveMs: number;
   /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;
   timers: PhaseTimers;
-  /**
-   * Charges the delivered images once, before the last event goes out. Resolves to the cost in USD.
-   */
+  /** Charges the delivered images once, before the last event is sent. Resolves to the cost in USD. */
   charge: (isDisconnected: boolean) => Promise<string>;
-  /** Called with the delivered images and previews when the client disconnects early or reads too slowly. */
+  /** Called if the client disconnects early or reads too slowly, with the bill of what it received. */
   disconnected: (received: ImageBill) => void;
-  /** Called when the client disconnects; true if the feed is read to its end and charged in full. */
+  /** Called when the client disconnects. Returns true if the feed is read to its end and charged completely. */
   drains: () => boolean;
 }
 
-/** A streamed answer being written. */
-type Written = Omit<ImageStream, "charge"> & { charge: () => Promise<string> };
+/** A streamed answer that is being written. */
+type WrittenStream = Omit<ImageStream, "charge"> & { charge: () => Promise<string> };
 
 const KEEP_ALIVE = ": keep-alive\n";
 
 /**
- * Starts a streamed answer. Resolves with the first event, so that an earlier failure can still become an HTTP error.
- * When the first event takes longer than the keep-alive interval, the stream starts with a keep-alive and reports
- * errors as events. The feed is read only as fast as the client reads.
+ * Starts a streamed answer. It resolves with the first event, so that an earlier failure can still become an HTTP
+ * error. If the first event takes longer than the keep-alive interval, the stream starts with a keep-alive, and errors
+ * become events. The feed is read only as fast as the client reads.
  * @throws {GatewayError} the failure that precedes the first image
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const timer = stream.timers.stream();
-  const reader = new PatientReader(stream, timer);
+  const reader = new KeepAliveReader(stream, timer);
   let isDisconnected = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(isDisconnected) }, reader);
-  /** Bill of the images and previews sent so far, and including the event being sent. */
-  let received = stream.counter.billWithPreviews;
-  let sent = received;
+  /** Bill of the images and previews that the client has received. */
+  let receivedBill = stream.counter.billWithPreviews;
+  /** The same, including the event that is being sent. */
+  let sentBill = receivedBill;
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
     opening = await steps.next();
@@ -63,7 +62,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   const unread = {
     ms: stream.unreadMs,
     expire() {
-      // Usually in the middle of an image, where no event can be written.
+      // No error event can be written, because this usually happens in the middle of an image.
       controller?.error(unreadError(stream.unreadMs));
       void disconnect();
     },
@@ -72,8 +71,8 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   async function disconnect(): Promise<void> {
     isDisconnected = true;
     timer.stop();
-    if (!stream.drains()) stream.disconnected(received);
-    // The client has disconnected; the rest is read for the bill only.
+    if (!stream.drains()) stream.disconnected(receivedBill);
+    // The client has disconnected, so the rest is read only for the bill.
     else while ((await steps.next()).done !== true);
     reader.stop();
   }
@@ -92,11 +91,11 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
           timer.begin(unread);
           return;
         }
-        received = sent;
+        receivedBill = sentBill;
         const step = opening ?? await steps.next();
         opening = undefined;
         if (isDisconnected) return;
-        sent = stream.counter.billWithPreviews;
+        sentBill = stream.counter.billWithPreviews;
         if (step.done === true) {
           reader.stop();
           controller.close();
@@ -109,11 +108,11 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   }, { highWaterMark: 0 });
 }
 
-/** Reads a feed that may be silent for long. */
-class PatientReader {
+/** Reads a feed, and reports when it is silent for the keep-alive interval. */
+class KeepAliveReader {
   readonly #stream: Pick<ImageStream, "feed" | "keepAliveMs">;
   readonly #timer: StreamTimer;
-  /** A read under way, which silence does not end. */
+  /** The pending read, which continues after a silence. */
   #reading: Promise<ImageEvent | undefined> | undefined;
 
   constructor(stream: Pick<ImageStream, "feed" | "keepAliveMs">, timer: StreamTimer) {
@@ -121,7 +120,7 @@ class PatientReader {
     this.#timer = timer;
   }
 
-  /** The next event, or "silence" where none has come for the keep-alive interval. */
+  /** Returns the next event, or "silence" if there was none for the keep-alive interval; undefined at the end. */
   async read(): Promise<ImageEvent | "silence" | undefined> {
     const { feed, keepAliveMs } = this.#stream;
     this.#reading ??= feed.read();
@@ -143,8 +142,11 @@ class PatientReader {
   }
 }
 
-/** Event texts of the stream. Throws while nothing has been sent. */
-async function* writeSteps(stream: Written, reader: PatientReader): AsyncGenerator<Iterable<string>, void> {
+/**
+ * Yields the texts of the events, in chunks. An error is thrown if nothing was sent before, otherwise it becomes an
+ * event.
+ */
+async function* writeSteps(stream: WrittenStream, reader: KeepAliveReader): AsyncGenerator<Iterable<string>, void> {
   const { request, counter } = stream;
   let hasSent = false;
   let complete = false;
@@ -166,8 +168,8 @@ async function* writeSteps(stream: Written, reader: PatientReader): AsyncGenerat
   }
 }
 
-/** Event text for the client; empty for a failed image while others may follow. */
-async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<string> | undefined> {
+/** Returns the text of an event for the client; undefined if the client gets none, as for a failed image. */
+async function writeEvent(event: ImageEvent, stream: WrittenStream): Promise<Iterable<string> | undefined> {
   const { counter, request, charge } = stream;
   if (event.type === "failed") {
     counter.fail(event.error);
@@ -181,16 +183,16 @@ async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<
 
 function writePartial(
   { index, step, base64 }: Extract<ImageEvent, { type: "partial" }>,
-  stream: Written,
+  stream: WrittenStream,
 ): Iterable<string> {
   return writeImage("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
 }
 
-/** Headers cannot carry actual sizes, so each image event has its own; the last one has the total cost. */
+/** Writes the event of a finished image with its actual size, which a header cannot have. The last one has the cost. */
 function writeCompleted(
   { image: { index, base64 }, size, usage }: DeliveredImage,
   cost: string | undefined,
-  stream: Written,
+  stream: WrittenStream,
 ): Iterable<string> {
   const after = {
     usage: writeUsage(usage, stream.request),
@@ -205,7 +207,7 @@ function writeCompleted(
 function* writeImage(
   name: "partial_image" | "completed",
   { base64, after }: { base64: string; after: Parameters<typeof imageObject>[2] },
-  { request, seconds }: Written,
+  { request, seconds }: WrittenStream,
 ): Generator<string> {
   const type = `${request.kind === "edit" ? "image_edit" : "image_generation"}.${name}`;
   yield `event: ${type}\ndata: `;

@@ -1,10 +1,10 @@
-/** Types of the image pipeline: requests, upstreams and their events. */
+/** The types of image requests, and of the upstreams that make images. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 
-/** Output formats. */
+/** All output formats. */
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 
 /** Output format. */
@@ -16,7 +16,7 @@ export interface Size {
   height: number;
 }
 
-/** An uploaded image; only its header is decoded. */
+/** An uploaded image. Only its header was decoded. */
 export interface InputImage extends Size {
   bytes: Uint8Array<ArrayBuffer>;
   type: ImageFormat;
@@ -30,11 +30,13 @@ export interface ImageRequest {
   /** Public model id. */
   model: string;
   prompt: string;
-  /** As sent, or the operator's default. Does not affect the price. */
+  /** Quality that the client sent, or the operator's default. It does not affect the price. */
   quality: string;
+  /** Number of images. */
   n: number;
-  /** As sent, for the answer: `auto` or `<width>x<height>`. */
+  /** Size that the client sent, which the answer repeats: `auto` or `<width>x<height>`. */
   requestedSize: string;
+  /** Size of the images to make. */
   size: Size;
   format: ImageFormat;
   /** Quality of jpeg and webp, 0 to 100. */
@@ -47,24 +49,24 @@ export interface ImageRequest {
   images: InputImage[];
   mask?: InputImage;
   user?: string;
-  /** Unknown members, passed to upstreams of the same API. */
+  /** Unknown members, which are passed on to upstreams of the same API. */
   rest: JsonObject;
 }
 
-/** Events of an image upstream; images may interleave. */
+/** An event of an image upstream. Events of several images may interleave. */
 export type ImageEvent =
-  /** A preview: `step` counts from 0 within its image. */
+  /** A preview. `step` counts the previews of an image from 0. */
   | { type: "partial"; index: number; step: number; base64: string }
-  /** A finished image, and the tokens of uploaded images reported since the last event. */
+  /** A finished image, and the tokens of uploaded images that were reported since the last event. */
   | { type: "image"; index: number; base64: string; inputImageTokens?: number }
-  /** This image failed; others may follow. */
+  /** An image failed. Others may follow. */
   | { type: "failed"; index: number; error: GatewayError };
 
-/** Events of one request, read on demand. */
+/** The events of one request, produced as they are read. */
 export interface ImageFeed {
   /** Returns the next event; `undefined` after the last. @throws {GatewayError} if the whole request fails */
   read(): Promise<ImageEvent | undefined>;
-  /** Cancels the work. May be called at any time and more than once. */
+  /** Cancels the work. May be called at any time and repeatedly. */
   cancel(): void;
 }
 
@@ -76,7 +78,7 @@ export interface ImageCall {
   /** Aborts when the client disconnects or the time limit is over. */
   signal: AbortSignal;
   dropped: UnsupportedParameters;
-  /** Takes the upstream's id of a request that it answers. Of several requests for one call, the last id counts. */
+  /** Called with the upstream's id of a request that it answers. If a call has several requests, the last id counts. */
   identify: (requestId: string) => void;
 }
 
@@ -86,5 +88,6 @@ export interface ImageUpstream {
   readonly isLocal?: boolean;
   /** Starts the work. @throws {GatewayError} if it cannot start */
   create(call: ImageCall): Promise<ImageFeed>;
+  /** Frees connections and workers. */
   close(): void;
 }

@@ -1,4 +1,4 @@
-/** The response to an image request: whole, or streamed. */
+/** Writes the response to an image request, as a whole or as a stream. */
 import { toGatewayError } from "../errors.ts";
 import { droppedHeader } from "../request/write_response.ts";
 import { CLIENT_DISCONNECTED } from "../request/request_meter.ts";
@@ -11,7 +11,7 @@ import { streamImages } from "./stream_images.ts";
 import type { ImageFeed } from "./types.ts";
 import { writeResult } from "./write_result.ts";
 
-/** Collects all images and charges them before the first byte goes out. @throws {GatewayError} if there is no image */
+/** Collects all images, and charges them before the first byte is sent. @throws {GatewayError} if there is no image */
 export async function wholeResponse(started: StartedImages): Promise<Response> {
   const { context: { gateway, timers }, request, feed, counter, dropped, watch, hasDisconnected, releasePixels } =
     started;
@@ -63,7 +63,10 @@ export async function streamedResponse(started: StartedImages): Promise<Response
   });
 }
 
-/** Collects the images. If the request fails early, the delivered ones are the answer. */
+/**
+ * Collects the images. If the request fails after some images, these are the answer.
+ * @throws {GatewayError} without any
+ */
 async function collectImages(feed: ImageFeed, counter: ImageUsageCounter): Promise<FinishedImage[]> {
   const images: FinishedImage[] = [];
   try {
@@ -82,7 +85,9 @@ async function collectImages(feed: ImageFeed, counter: ImageUsageCounter): Promi
   return images.sort((a, b) => a.index - b.index);
 }
 
-/** The common size of all images, or a list of sizes in order. The answer's `size` member is the requested one. */
+/**
+ * Returns the common size of all images, or the list of their sizes. The answer's member `size` is the requested size.
+ */
 function sizesText(sizes: readonly string[]): string {
   return new Set(sizes).size === 1 ? sizes[0] ?? "" : sizes.join(", ");
 }

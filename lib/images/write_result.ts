@@ -1,4 +1,4 @@
-/** The body of an answer that is not streamed. */
+/** Writes the body of an answer that is not streamed. */
 import type { JsonObject } from "../json/mod.ts";
 import { imageObject, members } from "./json_chunks.ts";
 import type { FinishedImage } from "./image_usage.ts";
@@ -11,7 +11,7 @@ type CountedUploads = Pick<ImageRequest, "kind"> & { images: { length: number } 
 /** Contents of a whole answer. */
 export interface ImageResult {
   request: Pick<ImageRequest, "model" | "requestedSize" | "quality"> & CountedUploads;
-  /** Unix seconds. */
+  /** Unix time in seconds. */
   created: number;
   images: readonly FinishedImage[];
   usage: ImageUsage;
@@ -34,7 +34,7 @@ export function* writeResult({ request, created, images, usage }: ImageResult): 
   yield `]${members(rest, ",", "")}}`;
 }
 
-/** Billed numbers. Uploaded images count if they have a price and the upstream reports them. */
+/** Returns the billed usage. Uploaded images count if they have a price and the upstream reports them. */
 export function writeUsage({ input, inputImages, output }: ImageUsage, request: CountedUploads): JsonObject {
   return {
     input_tokens: input + inputImages,
@@ -45,7 +45,9 @@ export function writeUsage({ input, inputImages, output }: ImageUsage, request: 
   };
 }
 
-/** Number of edited images. Some clients look for it beside `usage`, others within, so it is written to both. */
+/**
+ * Returns the number of edited images as a member. Some clients read it beside `usage`, others in it, so it is in both.
+ */
 export function numInputImages({ kind, images }: CountedUploads): JsonObject {
   return kind === "edit" ? { num_input_images: images.length } : {};
 }

@@ -1,6 +1,6 @@
 /**
- * The parser for texts that are long or have a fault: one pass in steps that makes the values, with a pause between any two
- * of them. It reads what the fast parser reads, and names the first fault.
+ * The parser for texts that are long or invalid. It reads the same texts as the fast parser, but in steps for
+ * `runSliced`, and it reports the first fault.
  */
 import {
   FAULTS,
@@ -17,8 +17,9 @@ import {
 } from "./lexer.ts";
 import { type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
 
-/** Characters, and values, of a step: less than a millisecond. */
+/** Most characters of a step, which takes less than a millisecond. */
 const STEP_CHARS = 32_768;
+/** Most values of a step. */
 const STEP_VALUES = 512;
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c, LETTER_U = 0x75;
@@ -32,6 +33,7 @@ type Steps<T> = Generator<void, T>;
 interface Level {
   isObject: boolean;
   holder: Json[] | JsonObject;
+  /** Number of members so far. */
   keys: number;
 }
 
@@ -75,7 +77,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
     const start = at;
     const code = text.charCodeAt(at);
     let value: Json;
-    let opened: Level | undefined;
+    let newLevel: Level | undefined;
     if (code === QUOTE) {
       at = quickEnd(text, start) || (yield* stringEnd(text, start));
       value = at - start <= STEP_CHARS ? readShort(text, start, at) : yield* readString(text, start, at);
@@ -83,7 +85,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
       if (levels.length === limits.depth) throw FAULTS.levels(limits, at);
       const isObject = code === OPEN_OBJECT;
       const holder: Json[] | JsonObject = isObject ? {} : [];
-      opened = { isObject, holder, keys: 0 };
+      newLevel = { isObject, holder, keys: 0 };
       value = holder;
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       at = numberEnd(text, start);
@@ -97,12 +99,12 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
     }
     if (level === undefined) root = value;
     else put(level.holder, name, value);
-    if (opened !== undefined) {
-      level = opened;
-      levels.push(opened);
+    if (newLevel !== undefined) {
+      level = newLevel;
+      levels.push(newLevel);
       before = start + 1;
       at = yield* spaceEnd(text, before);
-      if (text.charCodeAt(at) !== (opened.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
+      if (text.charCodeAt(at) !== (newLevel.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
     }
 
     // A value has ended, or the level it opened is empty. Close every level that ends here.
@@ -144,13 +146,16 @@ function* spaceEnd(text: string, at: number): Steps<number> {
   return at;
 }
 
-/** Behind the closing quote, where that is the next one; else 0. */
+/** Returns the end of a string if its next quote is the closing one; otherwise 0. */
 function quickEnd(text: string, open: number): number {
   const quote = text.indexOf('"', open + 1);
   return quote > 0 && text.charCodeAt(quote - 1) !== BACKSLASH ? quote + 1 : 0;
 }
 
-/** Behind the closing quote. @throws {JsonError} where there is none, or before that something that may not be there */
+/**
+ * Returns the end of a string, after its closing quote.
+ * @throws {JsonError} without one, at the first fault of the string
+ */
 function* stringEnd(text: string, open: number): Steps<number> {
   let pause = open + STEP_CHARS;
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -165,7 +170,7 @@ function* stringEnd(text: string, open: number): Steps<number> {
   throw FAULTS.quote(text);
 }
 
-/** A string of one step; `end` is behind its closing quote. */
+/** Reads a string of at most one step. @param end the offset after its closing quote */
 function readShort(text: string, open: number, end: number): string {
   try {
     return JSON.parse(text.slice(open, end));
@@ -180,7 +185,7 @@ function* readString(text: string, open: number, end: number): Steps<string> {
   return pieces.join("");
 }
 
-/** Decodes a part of the inside of a string that begins where no escape is open. */
+/** Decodes a part of the inside of a string, which must not begin within an escape. */
 function* readPieces(text: string, start: number, end: number): Steps<string[]> {
   const pieces: string[] = [];
   for (let from = start; from < end;) {
@@ -196,7 +201,9 @@ function* readPieces(text: string, start: number, end: number): Steps<string[]> 
   return pieces;
 }
 
-/** The last offset up to `end` that is not within an escape. It is after `from`, which is none either. */
+/**
+ * Returns the last offset up to `end` that is not within an escape. It is after `from`, which is not within one either.
+ */
 function pieceEnd(text: string, from: number, end: number): number {
   // An escape that is open at `end` began at one of the last five characters.
   for (let at = end - 5; at < end; at++) {
@@ -211,6 +218,6 @@ function pieceEnd(text: string, from: number, end: number): number {
 }
 
 function badPart(text: string, from: number, to: number): JsonError {
-  const found = findBadPart(text, from, to);
-  return typeof found === "number" ? FAULTS.quote(text) : found;
+  const fault = findBadPart(text, from, to);
+  return typeof fault === "number" ? FAULTS.quote(text) : fault;
 }

@@ -1,5 +1,5 @@
 /**
- * The fast parser of JSON, for valid texts of limited length. It returns `undefined` for all others, which the careful
+ * The fast parser, for valid texts of limited length. It returns `undefined` for all other texts, which the careful
  * parser then reads.
  */
 import { isLossy, type JsonLimits, type Member, numberEnd, type ParsedJson, UNIQUE_LEVELS } from "./lexer.ts";
@@ -30,13 +30,14 @@ const WORDS: ReadonlyMap<number, Uint8Array> = new Map(
   ["true", "false", "null"].map((word) => [word.charCodeAt(0), new TextEncoder().encode(word)]),
 );
 
-/** Maximum number of digits of a number that is computed here. */
-const FEW_DIGITS = 15;
+/** Most digits of a number that is computed here. Such numbers are exact in a double. */
+const MAX_DIGITS = 15;
 
-/** The array or object around the current one; both absent for the outermost. */
+/** The array or object around the current one; both are undefined around the outermost value. */
 interface Level {
   list: Json[] | undefined;
   object: JsonObject | undefined;
+  /** Number of members so far. */
   keys: number;
 }
 
@@ -49,23 +50,26 @@ export function parseFast(source: Source, limits: JsonLimits): ParsedJson | unde
   return parseFound(source, findStrings(source), limits);
 }
 
-/** Does the same for a text whose strings were found last. */
+/**
+ * Parses a text as `parseFast`, if `findStrings` was just called for it.
+ * @param length the result of `findStrings`
+ */
 export function parseFound(source: Source, length: number | undefined, limits: JsonLimits): ParsedJson | undefined {
-  let read: ParsedJson | undefined;
+  let parsed: ParsedJson | undefined;
   try {
     const copied = length === undefined ? undefined : readCopied();
     if (length !== undefined && copied !== undefined) {
-      read = parseStructure(typeof source === "string" ? source : "", { length, copied }, limits);
+      parsed = parseStructure(typeof source === "string" ? source : "", { length, copied }, limits);
     }
   } catch (error) {
-    // From a malformed number, word or escape.
+    // A number, word or escape is malformed.
     if (!(error instanceof SyntaxError)) throw error;
   }
-  if (read === undefined) forgetNames();
-  return read;
+  if (parsed === undefined) forgetNames();
+  return parsed;
 }
 
-/** Parses the text whose strings were found last. `text` is empty if strings without escapes were copied. */
+/** Parses the text whose strings were found last. @param text empty if strings without escapes were copied */
 // deno-lint-ignore sluice/function-length -- one loop over the text, with its state in local variables
 function parseStructure(
   text: string,
@@ -77,16 +81,18 @@ function parseStructure(
   const words = tape;
   const { unique = UNIQUE_LEVELS } = limits;
   const levels: Level[] = [];
-  /** With byte offsets. */
+  /** The top-level members, with byte offsets. */
   const members: Member[] = [];
-  /** `extra` at the start and at the end of each member's value. */
+  /** Values of `extra` at the start and at the end of each member's value. */
   const extras: number[] = [];
   let rawSpans: RawSpans | undefined;
   let member: Member | undefined;
-  /** The open arrays and objects, and their number. */
+  /** The innermost open array, or the innermost open object; both are undefined outside of the outermost value. */
   let list: Json[] | undefined;
   let object: JsonObject | undefined;
+  /** Number of members of that object so far. */
   let keys = 0;
+  /** Number of open arrays and objects. */
   let depth = 0;
   let root: Json = null;
   let nodes = 0;
@@ -100,7 +106,7 @@ function parseStructure(
   let extra = 0;
   let at = skipSpace(codes, 0);
 
-  /** The name of the next value's member; `undefined` in an object where a name comes next. */
+  /** The member name of the next value; `undefined` in an object if a name comes next. */
   let name: string | undefined;
   while (true) {
     const start = at;
@@ -156,11 +162,11 @@ function parseStructure(
       let number = 0;
       let end = at;
       let digit = code;
-      for (; digit >= ZERO && digit <= NINE && end - at < FEW_DIGITS; digit = codes[++end] ?? 0) {
+      for (; digit >= ZERO && digit <= NINE && end - at < MAX_DIGITS; digit = codes[++end] ?? 0) {
         number = number * 10 + digit - ZERO;
       }
       const isEnd = digit === COMMA || digit === CLOSE_OBJECT || digit === CLOSE_ARRAY;
-      // No number of several digits begins with zero.
+      // A number of several digits must not begin with zero.
       if (isEnd && (code === ZERO ? end === at + 1 : end > at)) value = number;
       else {
         const source = pieceOf(at, numberBytesEnd(codes, at));
@@ -226,7 +232,7 @@ function parseStructure(
   }
 }
 
-/** Members with offsets in the text. Only white space is between one member and the comma before the next. */
+/** Converts byte offsets to offsets in the text. Between a member and the comma after it there is only white space. */
 function inText(members: readonly Member[], extras: readonly number[]): Member[] {
   return members.map(({ name, before, start, end }, index) => ({
     name,

@@ -1,4 +1,4 @@
-/** Checks that JSON values in UTF-8 match a shape, without creating them. See `scan.ts`. */
+/** Checks whether JSON values in UTF-8 match a shape, without creating the values. See `scan.ts`. */
 import { numberBytesEnd, skipSpace, wordEnd } from "./fast_parser.ts";
 import { type JsonLimits, numberEnd } from "./lexer.ts";
 import {
@@ -20,35 +20,35 @@ const LETTER_F = 0x66, LETTER_N = 0x6e, LETTER_T = 0x74;
 const BACKSLASH = 0x5c;
 
 const encoder = new TextEncoder();
-const WRAPPED = encoder.encode(SEAL_PREFIX);
+const SEAL_PREFIX_BYTES = encoder.encode(SEAL_PREFIX);
 const DATA_URLS = IMAGE_TYPES.map((type) => encoder.encode(`data:${type};base64,`));
 
-/** 1 for a byte that is not a base64 digit. */
+/** For each byte, 1 if it is not a base64 digit, otherwise 0. */
 const IS_NOT_BASE64 = new Uint8Array(256).fill(1);
 for (const digit of encoder.encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")) {
   IS_NOT_BASE64[digit] = 0;
 }
 const PADDING = 0x3d;
 
-/** The position of the scan, and its counts of one body. One scan runs at a time. */
+/** The position of the scan, and the counts of the current body. Only one scan runs at a time. */
 export const scanState = {
   /** Offset of the next value. */
   cursor: 0,
   /** Index of the next string's words on the tape. */
   nextWord: 0,
-  /** Number of values. */
+  /** Number of values so far. */
   nodes: 0,
-  /** As in `ContentSizes`. */
+  /** These five have the meaning of the same members of `ContentSizes`. */
   textBytes: 0,
   texts: 0,
   sealedBytes: 0,
   sealed: 0,
   rare: 0,
-  /** Number of marks of the prompt cache. */
+  /** Number of prompt-cache marks. */
   marks: 0,
-  /** Number of entries of the last list. */
+  /** Number of entries of the last top-level list. */
   entries: 0,
-  /** Start and end of the base64 of each image. */
+  /** Start and end offsets of the base64 of each image. */
   images: [] as number[],
 };
 
@@ -66,21 +66,24 @@ export function resetScanState(): void {
   if (scanState.images.length > 0) scanState.images = [];
 }
 
-/** Shapes of the containers around the innermost open one, by depth. */
+/** Shapes of the containers around the innermost open container, by depth. */
 const outerShapes: (ListShape | ObjectShape | undefined)[] = [];
-/** Members whose values are these containers. */
+/** Members whose values are the open containers, by depth. */
 const ownerMembers: (MemberShape | undefined)[] = [];
-/** Of each of these containers: whether it is a list, its members so far, its length, its start and its first free name. */
+/**
+ * Five numbers per outer container: 1 for a list, bits of its members, number of entries, start, index of its first
+ * free name.
+ */
 const outerStates = new Int32Array(5 * 1024);
 
-/** Names that no shape knows, of all open objects, those of the innermost one last. */
+/** Names without a shape in all open objects, those of the innermost object last. */
 const freeNames: string[] = [];
-/** Most such names of one object, which are compared one by one. */
+/** Most names without a shape in one object. They are compared one by one. */
 const MAX_FREE_NAMES = 256;
 
 /**
- * Checks the value at the cursor. Sets the cursor to its end and, for a list, `scanState.entries`.
- * @param root the required shape; undefined: any
+ * Checks the value at the cursor. Moves the cursor to the value's end. For a list, it also sets `scanState.entries`.
+ * @param root the required shape; undefined for any value
  * @returns false if the value has another shape, or is malformed
  */
 // deno-lint-ignore sluice/function-length -- one loop over the text, with its state in local variables
@@ -93,13 +96,16 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
   let depth = 0;
   let shape = root;
   let member: MemberShape | undefined;
-  /** The innermost open container: whether it is a list, its shape, its members so far, its length and its start. */
+  /** The next variables describe the innermost open container: whether it is a list. */
   let isList = false;
   let containerShape: ListShape | ObjectShape | undefined;
+  /** Bits of its members so far. */
   let bits = 0;
+  /** Number of its entries or members so far. */
   let count = 0;
+  /** Offset of its opening bracket. */
   let opened = 0;
-  /** Its part of `freeNames`. */
+  /** Start and end of its part of `freeNames`. */
   let firstName = 0;
   let endName = 0;
   scanState.entries = 0;
@@ -236,7 +242,7 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
   }
 }
 
-/** The index of the matching word, or 0 without words; -1 if the string has another shape. */
+/** Returns the index of the matching word, or 0 if any word is allowed; -1 if the string has another shape. */
 function matchText(
   { words, min, max, isName, isRead, isSealed, image }: TextShape,
   start: number,
@@ -249,7 +255,7 @@ function matchText(
     scanState.texts++;
   }
   if (isSealed) {
-    if (isAt(WRAPPED, start)) return -1;
+    if (isAt(SEAL_PREFIX_BYTES, start)) return -1;
     const slash = bytes.indexOf(BACKSLASH, start);
     if (slash >= 0 && slash < end) return -1;
     if (length > 0) scanState.sealed++;
@@ -269,19 +275,19 @@ function matchText(
   return -1;
 }
 
-/** The start of the base64 in a data URL with an image; `Infinity` in any other text. */
+/** Returns the start of the base64 in a data URL with an image; `Infinity` for any other text. */
 function afterDataUrl(start: number): number {
   for (const prefix of DATA_URLS) if (isAt(prefix, start)) return start + prefix.length;
   return Infinity;
 }
 
-/** True for base64 of at least one byte, padded, and without white space or escapes. */
+/** Returns whether bytes are padded base64 of at least one byte, without white space and escapes. */
 function isBase64(start: number, end: number): boolean {
   if (!(start < end) || (end - start) % 4 !== 0) return false;
   const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
-  let mismatches = 0;
-  for (let at = start; at < end - padding; at++) mismatches |= IS_NOT_BASE64[bytes[at] ?? 0] ?? 1;
-  return mismatches === 0;
+  let invalid = 0;
+  for (let at = start; at < end - padding; at++) invalid |= IS_NOT_BASE64[bytes[at] ?? 0] ?? 1;
+  return invalid === 0;
 }
 
 function isAt(word: Uint8Array, start: number): boolean {
@@ -300,7 +306,9 @@ function hasNameBytes(start: number, end: number): boolean {
   return true;
 }
 
-/** The kind of the first variant that has these members; 0 if it has no kind, -1 if there is no such variant. */
+/**
+ * Returns the kind of the first variant that has these members; 0 if it has no kind, -1 if there is no such variant.
+ */
 function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length: number): number {
   if (isRead) {
     scanState.textBytes += length;
@@ -319,7 +327,7 @@ function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length:
   return -1;
 }
 
-/** The string between these quotes; undefined if its escapes are not those of JSON. */
+/** Returns the string between two quotes; undefined if an escape is malformed. */
 function stringAt(start: number, end: number): string | undefined {
   try {
     return JSON.parse(pieceOf(start, end));
@@ -328,7 +336,7 @@ function stringAt(start: number, end: number): string | undefined {
   }
 }
 
-/** Returns the end of a number, `true`, `false` or `null`; the same offset where there is none. */
+/** Returns the end of a number, `true`, `false` or `null`; the same offset if there is none. */
 function scalarEnd(codes: Uint8Array, start: number, code: number): number {
   if (code !== MINUS && (code < ZERO || code > NINE)) return wordEnd(codes, start);
   let at = start;
@@ -343,7 +351,7 @@ function scalarEnd(codes: Uint8Array, start: number, code: number): number {
   return otherNumberEnd(codes, start);
 }
 
-/** The end of a number with a fraction or an exponent, or before white space; `start` if it is malformed. */
+/** Returns the end of a number in a less usual form, such as one with a fraction; `start` if it is malformed. */
 function otherNumberEnd(codes: Uint8Array, start: number): number {
   const source = pieceOf(start, numberBytesEnd(codes, start));
   try {

@@ -1,4 +1,4 @@
-/** JSON with limits and without loss: parsing, edits of its text, writing. See README.md. */
+/** Parses JSON with limits and without loss, edits its text, and writes it. See README.md. */
 export { JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
 export { type JsonDocument, parseDocument, parseJson } from "./parse.ts";
 export { parsePlain } from "./plain.ts";

@@ -1,4 +1,7 @@
-/** Parsing JSON with limits and without loss: a fast parser first, and a careful one for what is long or has a fault. */
+/**
+ * Parses JSON with limits and without loss. The fast parser is tried first; the careful one reads long and invalid
+ * texts.
+ */
 import { parseSteps } from "./careful_parser.ts";
 import { isUtf8 } from "node:buffer";
 import { parseFast, parseFound } from "./fast_parser.ts";
@@ -10,19 +13,19 @@ import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "./v
 import { LARGE_BODY_BYTES, runSliced, runSlicedNow, runToEnd } from "../scheduler.ts";
 import { decodeUtf8, decodeUtf8Steps } from "../text.ts";
 
-/** Values parsed at once: 20,000 new names, or raw numbers, take 25 ms. */
-const FEW_VALUES = 20_000;
-/** Characters parsed in slices that begin at once: the worst text of this length, 22,000 times `-0`, takes 25 ms. */
-const SHORT_TEXT = 65_536;
-/** Characters searched for line breaks in one step. */
+/** Most values that are parsed at once. 20,000 new names, or raw numbers, take 25 ms. */
+const MAX_VALUES_AT_ONCE = 20_000;
+/** Longest text whose first slice is parsed without yielding before. The worst one, 22,000 times `-0`, takes 25 ms. */
+const SHORT_TEXT_CHARS = 65_536;
+/** Characters that are searched for line breaks in one step. */
 const STEP_CHARS = 65_536;
 
 /** Rules for one document. */
 export interface ParseOptions {
   limits?: JsonLimits;
-  /** Outer levels in which raw numbers that are near a double become that double. */
+  /** Number of outer levels in which raw numbers become the nearest double; absent: 0. */
   doubleLevels?: number;
-  /** Members that need not be parsed before they are read. */
+  /** Members that need not be parsed until they are read; absent: none. */
   scan?: ScanPlan | undefined;
 }
 
@@ -30,73 +33,74 @@ export interface ParseOptions {
 export interface JsonDocument {
   value: Json;
   readonly text: string;
-  /** Each name once; none where the value is no object. */
+  /** The top-level members, each name once; none if the value is not an object. */
   members: readonly Member[];
-  /** The same in UTF-8; absent where the text was not parsed from bytes. */
+  /** The same in UTF-8; absent if the text was not parsed from bytes. */
   utf8?: ObjectBytes;
-  /** Members that were recognized and not parsed; absent: none. The value is parsed when it is first read. */
+  /** The result of a scan that recognized members; absent without one. The value is parsed when it is first read. */
   readonly scanned?: Scanned | undefined;
 }
 
-/** A document without its recognized members. */
+/** What is known of a document whose recognized members were not parsed. */
 export interface Scanned {
-  /** The other members. */
+  /** The other members, in which the recognized members are 0. */
   head: JsonObject;
+  /** Sizes of the recognized members. */
   sizes: ContentSizes;
 }
 
 /**
- * Parses JSON text at once. Numbers that a double cannot write back (`1.0`, `-0`, `1e400`, 64-bit ids) become raw numbers.
- * Equal names in one object are refused in the outermost levels.
- * @throws {JsonError} where the text is not JSON or exceeds the limits
+ * Parses JSON text at once. Numbers that a double cannot represent exactly as written (`1.0`, `-0`, `1e400`, 64-bit
+ * ids) become raw numbers. Duplicate names in an object are errors in the outermost levels.
+ * @throws {JsonError} if the text is not JSON or exceeds the limits
  */
 export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {
   return parseAtOnce(text, limits).value;
 }
 
-/** `parseJson` with positions. */
+/** Parses as `parseJson`, and returns the positions of the members, too. @throws {JsonError} as `parseJson` */
 export function parseAtOnce(text: string, limits: JsonLimits = JSON_LIMITS): ParsedJson {
   return parseFast(text, limits) ?? runToEnd(parseSteps(text, limits));
 }
 
 /**
- * Parses JSON text, or the UTF-8 of one, as `parseJson` does. Yields to the event loop where that takes long.
+ * Parses JSON text, or its UTF-8, as `parseJson` does. Yields to the event loop if the text is long.
  * @throws {JsonError} as `parseJson`, with line and column
- * @throws {Utf8Error} where the bytes are not UTF-8
+ * @throws {Utf8Error} if the bytes are not UTF-8
  */
 export async function parseDocument(
   source: string | Uint8Array<ArrayBuffer>,
   options: ParseOptions = {},
 ): Promise<JsonDocument> {
-  return parseUsual(source, options) ?? await parseSliced(source, options);
+  return parseAtOnceIfUsual(source, options) ?? await parseSliced(source, options);
 }
 
-/** Parses a document of usual size without a fault at once. @returns undefined for any other, which `parseSliced` parses */
-function parseUsual(
+/** Parses a valid document of usual size at once. @returns undefined for any other document */
+function parseAtOnceIfUsual(
   source: string | Uint8Array<ArrayBuffer>,
   { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
 ): JsonDocument | undefined {
   const input = typeof source === "string" ? source : withoutMark(source);
   if (input.length > MAX_BYTES) return undefined;
-  const quickLimits = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
+  const limitsAtOnce = { ...limits, nodes: Math.min(limits.nodes, MAX_VALUES_AT_ONCE) };
   const length = findStrings(input);
   if (scan !== undefined && length !== undefined && typeof input !== "string" && isUtf8(input)) {
-    const scanned = scanBody(input, quickLimits, scan);
-    const head = scanned && parseHead(scanned, quickLimits, doubleLevels);
+    const scanned = scanBody(input, limitsAtOnce, scan);
+    const head = scanned && parseHead(scanned, limitsAtOnce, doubleLevels);
     if (scanned !== undefined && head !== undefined) {
       return new ScannedDocument(input, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
     }
     if (scanned === undefined) restoreNames();
     else findStrings(input);
   }
-  const parsed = parseFound(input, length, quickLimits);
+  const parsed = parseFound(input, length, limitsAtOnce);
   if (parsed === undefined) return undefined;
   if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
   if (typeof input !== "string") return new BytesDocument(input, parsed);
   return { value: parsed.value, text: input, members: parsed.members };
 }
 
-/** Parses any document carefully, in slices if it is long. @throws as `parseDocument` */
+/** Parses any document with the careful parser, in slices if it is long. @throws as `parseDocument` */
 async function parseSliced(
   source: string | Uint8Array<ArrayBuffer>,
   { limits = JSON_LIMITS, doubleLevels = 0 }: Omit<ParseOptions, "scan"> = {},
@@ -114,14 +118,14 @@ function decoded(bytes: Uint8Array): string | Promise<string> {
 async function parseCarefully(text: string, limits: JsonLimits): Promise<ParsedJson> {
   const steps = parseSteps(text, limits);
   try {
-    return await (text.length > SHORT_TEXT ? runSliced(steps) : runSlicedNow(steps));
+    return await (text.length > SHORT_TEXT_CHARS ? runSliced(steps) : runSlicedNow(steps));
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new JsonError(error.message, error.position, await runSlicedNow(locate(text, error.position)));
   }
 }
 
-/** Line and column of an offset. */
+/** Finds the line and the column of an offset, in steps for `runSliced`. */
 function* locate(text: string, position: number): Generator<void, SourcePosition> {
   let line = 1;
   let start = 0;
@@ -134,7 +138,10 @@ function* locate(text: string, position: number): Generator<void, SourcePosition
   return { line, column: position - start + 1 };
 }
 
-/** A document parsed from bytes. Its text is decoded on first use: most bodies are relayed as bytes. */
+/**
+ * A document that was parsed from bytes. Its text is decoded when it is first read, because most bodies are sent as
+ * bytes.
+ */
 class BytesDocument implements JsonDocument {
   readonly value: Json;
   readonly members: readonly Member[];
@@ -196,7 +203,7 @@ class ScannedDocument implements JsonDocument {
   }
 }
 
-/** The bytes behind a byte order mark. */
+/** Returns the bytes without a byte order mark. */
 function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }

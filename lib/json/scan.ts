@@ -1,6 +1,6 @@
 /**
- * Finds the members of a JSON object in UTF-8 and checks the shapes of some of them without creating their values. Reads
- * the strings that `findStrings` has found. Leaves bodies of other shapes, and malformed ones, to the parsers.
+ * Finds the members of a JSON object in UTF-8, and checks the shapes of some of them without creating their values. It
+ * needs the strings that `findStrings` has found. Bodies of other shapes, and malformed ones, are left to the parsers.
  */
 import { Buffer } from "node:buffer";
 import { skipSpace } from "./fast_parser.ts";
@@ -16,35 +16,37 @@ export interface ScanPlan {
   readonly shapes: ReadonlyMap<string, Shape>;
   /** Members without which the scan fails. */
   readonly needed: readonly string[];
-  /** Maximum number of marks of the prompt cache. */
+  /** Most prompt-cache marks of a body. */
   readonly maxMarks: number;
+  /** Most images of a body. */
   readonly maxImages: number;
-  /** Returns false for a model whose requests are decoded anyway: then the scan stops. */
+  /** Returns false for a model whose requests are decoded in any case. The scan stops then. */
   readonly isWanted: (model: string) => boolean;
 }
 
 /** Sizes of the members that matched a shape and were not parsed. */
 export interface ContentSizes {
-  /** Bytes of all strings and objects that a model reads, as JSON. */
+  /** Total bytes of all strings and objects that a model reads, as JSON. */
   textBytes: number;
-  /** Number of those strings and objects. */
+  /** Number of these strings and objects. */
   texts: number;
-  /** Bytes of all opaque strings, and their number. */
+  /** Total bytes of all opaque strings, such as signatures. */
   sealedBytes: number;
+  /** Number of opaque strings that are not empty. */
   sealed: number;
-  /** Objects of a rare variant. */
+  /** Number of objects of a rare variant. */
   rare: number;
-  /** Absent: there are none. */
+  /** The images; undefined if there are none. */
   images: ImageTexts | undefined;
-  /** Entries of each member that is a list; 0 for one that is not. */
+  /** Number of entries of each recognized member that is a list; 0 for other recognized members. */
   entries: ReadonlyMap<string, number>;
 }
 
-/** The images of a body. Their base64 is a part of the body, and copied when it is read. */
+/** The images of a body. Their base64 is copied from the body when it is read. */
 class ImageTexts {
   readonly count: number;
   readonly #body: Uint8Array<ArrayBuffer>;
-  /** Start and end of each. */
+  /** Start and end of each image's base64. */
   readonly #ends: readonly number[];
 
   constructor(body: Uint8Array<ArrayBuffer>, ends: readonly number[]) {
@@ -53,7 +55,7 @@ class ImageTexts {
     this.count = ends.length / 2;
   }
 
-  /** The base64 of each image. */
+  /** Returns the base64 of each image. */
   read(): string[] {
     const { buffer, byteOffset, byteLength } = this.#body;
     const body = Buffer.from(buffer, byteOffset, byteLength);
@@ -65,16 +67,16 @@ class ImageTexts {
 
 /** A body whose contents matched their shapes. */
 export interface ScannedBody {
-  /** With byte offsets. */
+  /** All top-level members, with byte offsets. */
   members: readonly Member[];
-  /** The body with `0` in place of each matched member. */
+  /** The body with `0` in place of the value of each matched member. */
   head: Uint8Array<ArrayBuffer>;
   sizes: ContentSizes;
   /** Number of values in the matched members. */
   nodes: number;
 }
 
-/** Scans the body whose strings were found last. Returns undefined if a member has another shape, or a fault. */
+/** Scans the body whose strings were found last. @returns undefined if a member has another shape, or is malformed */
 export function scanBody(
   body: Uint8Array<ArrayBuffer>,
   limits: JsonLimits,
@@ -83,7 +85,7 @@ export function scanBody(
   try {
     return scanMembersOf(body, limits, plan);
   } catch (error) {
-    // From a name or a model with a replacement character.
+    // A name or the model has a replacement character.
     if (!(error instanceof SyntaxError)) throw error;
     return undefined;
   }
@@ -102,7 +104,7 @@ function scanMembersOf(
   if (bytes[at] !== OPEN_OBJECT) return undefined;
   let before = at + 1;
   let cut = 0;
-  const headBytes: number[] = [];
+  const keptOffsets: number[] = [];
   for (at = skipSpace(bytes, before);;) {
     if (bytes[at] !== QUOTE) return undefined;
     const reading = tape[scanState.nextWord + 2] ?? 0;
@@ -120,7 +122,7 @@ function scanMembersOf(
     if (!matchShape(shape, limits)) return undefined;
     if (shape !== undefined) {
       recognized.set(name, scanState.entries);
-      headBytes.push(cut, start);
+      keptOffsets.push(cut, start);
       cut = scanState.cursor;
     } else {
       scanState.nodes = first;
@@ -136,23 +138,23 @@ function scanMembersOf(
   }
   if (scanState.images.length > plan.maxImages * 2) return undefined;
   if (!plan.needed.every((name) => recognized.has(name))) return undefined;
-  headBytes.push(cut, length);
+  keptOffsets.push(cut, length);
   const { textBytes, texts, sealedBytes, sealed, rare, nodes } = scanState;
   const images = scanState.images.length === 0 ? undefined : new ImageTexts(body, scanState.images);
   const sizes = { textBytes, texts, sealedBytes, sealed, rare, images, entries: recognized };
-  return { members, head: headOf(headBytes), sizes, nodes };
+  return { members, head: headOf(keptOffsets), sizes, nodes };
 }
 
-/** The bytes between the cuts, with a zero at each cut. */
-function headOf(headBytes: readonly number[]): Uint8Array<ArrayBuffer> {
-  let size = headBytes.length / 2 - 1;
-  for (let index = 0; index < headBytes.length; index += 2) {
-    size += (headBytes[index + 1] ?? 0) - (headBytes[index] ?? 0);
+/** Returns the kept bytes, with a zero between each two parts. */
+function headOf(keptOffsets: readonly number[]): Uint8Array<ArrayBuffer> {
+  let size = keptOffsets.length / 2 - 1;
+  for (let index = 0; index < keptOffsets.length; index += 2) {
+    size += (keptOffsets[index + 1] ?? 0) - (keptOffsets[index] ?? 0);
   }
   const head = new Uint8Array(size).fill(ZERO);
   let to = 0;
-  for (let index = 0; index < headBytes.length; index += 2) {
-    const part = bytes.subarray(headBytes[index], headBytes[index + 1]);
+  for (let index = 0; index < keptOffsets.length; index += 2) {
+    const part = bytes.subarray(keptOffsets[index], keptOffsets[index + 1]);
     head.set(part, to);
     to += part.length + 1;
   }

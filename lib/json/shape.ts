@@ -1,9 +1,9 @@
 /**
- * Shapes of JSON values that `scan.ts` matches without creating the values. A shape accepts less than a schema: it describes
- * what nearly all clients send. All other values are parsed and checked.
+ * Describes shapes of JSON values, which `scan.ts` matches without creating the values. A shape accepts less than a
+ * schema: it describes what nearly all clients send. All other values are parsed and checked.
  */
 
-/** The shape of a value, which may have any of the types that are present here. */
+/** The shape of a value. The value may have any of the types that are defined here. */
 export interface Shape {
   readonly text: TextShape | undefined;
   readonly list: ListShape | undefined;
@@ -12,73 +12,82 @@ export interface Shape {
   readonly isBoolean: boolean;
 }
 
-/** A string. Lengths are in bytes of its JSON, which has at least one byte for each character. */
+/** The shape of a string. Lengths are in bytes of its JSON, which has at least one byte per character. */
 export interface TextShape {
-  /** The allowed strings in UTF-8, spelled without escapes; absent: any. */
+  /** The allowed strings in UTF-8, without escapes; undefined if any string is allowed. */
   readonly words: readonly Uint8Array[] | undefined;
+  /** Shortest length. */
   readonly min: number;
+  /** Longest length. */
   readonly max: number;
-  /** True: only letters, digits and `_ - . :`. */
+  /** True if it may have only letters, digits and `_ - . :`. */
   readonly isName: boolean;
-  /** True: the model reads it, so its tokens count. */
+  /** True if the model reads it, so that its tokens count. */
   readonly isRead: boolean;
-  /** True: it is opaque, has no escape, and does not begin with `SEAL_PREFIX`. */
+  /** True if it is opaque. It must have no escape and must not begin with `SEAL_PREFIX`. */
   readonly isSealed: boolean;
-  /** An image: padded base64, or a data URL with it. Absent: any string. */
+  /** The form of an image: padded base64, or a data URL with it; undefined for any string. */
   readonly image: "base64" | "url" | undefined;
 }
 
-/** Prefix of an opaque text that the gateway has wrapped. */
+/** Prefix of an opaque string that the gateway has put into an envelope of its own. */
 export const SEAL_PREFIX = "sluice1.";
 
-/** An array. */
+/** The shape of an array. */
 export interface ListShape {
   readonly items: Shape;
+  /** Fewest entries. */
   readonly min: number;
+  /** Most entries. */
   readonly max: number;
 }
 
-/** An object. */
+/** The shape of an object. */
 export interface ObjectShape {
-  /** Members with a shape; absent: none. */
+  /** Members with a shape; undefined if there are none. */
   readonly members: ReadonlyMap<string, MemberShape> | undefined;
-  /** True: it may have other members, of any shape. */
+  /** True if it may have other members, of any shape. */
   readonly isOpen: boolean;
+  /** The allowed combinations of members. */
   readonly variants: readonly Variant[];
   /** Names of the variants' kinds. */
   readonly kinds: readonly string[];
-  /** True: the model reads it. */
+  /** True if the model reads it, so that its tokens count. */
   readonly isRead: boolean;
-  /** True: it is a mark of the prompt cache. */
+  /** True if it is a prompt-cache mark. */
   readonly isMark: boolean;
 }
 
-/** Members that an object must have, and those that it may have. */
+/** A combination of members that an object may have. */
 export interface Variant {
+  /** Bits of the required members. */
   needs: number;
+  /** Bits of the optional members. */
   may: number;
-  /** Bit of the kind. A list passes the kinds of its objects to the object around it. 0: no kind. */
+  /** Bit of the kind; 0 if it has none. A list passes the kinds of its objects to the object around it. */
   kind: number;
-  /** True: objects of this variant are counted in `ContentSizes.rare`. */
+  /** True if objects of this variant are counted in `ContentSizes.rare`. */
   isRare: boolean;
 }
 
-/** A member of an object. One bit per member, and per value that variants distinguish, records what an object has. */
+/** A member of an object. It has a bit, or several bits if variants distinguish its values. */
 export interface MemberShape {
   readonly shape: Shape;
   /** All bits of the member. */
   readonly bits: number;
+  /** Bit for any value that has no bit of its own. */
   readonly bit: number;
-  /** Instead of `bit`, for a list. */
+  /** Bit for a list, instead of `bit`. */
   readonly listBit: number;
+  /** Bit for null, instead of `bit`. */
   readonly nullBit: number;
-  /** Instead of `bit`: one for each of the words. */
+  /** Bits for each of the words, instead of `bit`. */
   readonly wordBits: readonly number[];
   /** Position of the bits for the kinds of the objects in a list. */
   readonly kindShift: number;
 }
 
-/** Creates every shape: V8 reads objects of one hidden class faster. */
+/** Creates all shapes, because V8 reads objects of one hidden class faster. */
 function shapeOf({ text, list, object, isNullable = false, isBoolean = false }: Partial<Shape>): Shape {
   return { text, list, object, isNullable, isBoolean };
 }
@@ -103,7 +112,7 @@ export const someText: Shape = shapeOf({ text: { ...ANY_TEXT, min: 1, isRead: tr
 /** Any string. */
 export const anyText: Shape = shapeOf({ text: ANY_TEXT });
 
-/** An opaque string that is passed on as it is. */
+/** An opaque string that is passed on unchanged, such as a signature. */
 export const sealedText: Shape = shapeOf({ text: { ...ANY_TEXT, isSealed: true } });
 
 /** An image in base64. */
@@ -118,17 +127,17 @@ export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"
 /** Only null. */
 export const nothing: Shape = shapeOf({ isNullable: true });
 
-/** A string of 1 to `max` bytes. */
+/** Returns the shape of a string of 1 to `max` bytes. */
 export function idText(max: number): Shape {
   return shapeOf({ text: { ...ANY_TEXT, min: 1, max } });
 }
 
-/** A string of 1 to `max` bytes that the model reads. */
+/** Returns the shape of a string of 1 to `max` bytes that the model reads. */
 export function nameText(max: number, { isName }: { isName: boolean }): Shape {
   return shapeOf({ text: { ...ANY_TEXT, min: 1, max, isName, isRead: true } });
 }
 
-/** One of these strings. */
+/** Returns the shape of one of these strings. */
 export function words(...texts: string[]): Shape {
   return shapeOf({ text: { ...ANY_TEXT, words: texts.map((text) => encoder.encode(text)) } });
 }
@@ -136,8 +145,8 @@ export function words(...texts: string[]): Shape {
 /** A boolean. */
 export const boolean: Shape = shapeOf({ isBoolean: true });
 
-/** An array. */
-export function list(items: Shape, { min = 0, most: max }: { min?: number; most: number }): Shape {
+/** Returns the shape of an array. */
+export function list(items: Shape, { min = 0, max }: { min?: number; max: number }): Shape {
   return shapeOf({ list: { items, min, max } });
 }
 
@@ -154,10 +163,10 @@ export const readObject: Shape = shapeOf({
 });
 
 /**
- * An object with these members.
- * @param variants each lists the names of its members; `?` marks an optional member. The value follows `name=`: a
- * word, `null`, `list` (for members that may also be strings), or the kind of an object in the list. `kind: ` before a
- * variant names the kind of the object itself.
+ * Returns the shape of an object with these members.
+ * @param variants the allowed combinations of members. Each lists member names, separated by spaces; `?` before a name
+ * marks an optional member. `name=` can be followed by a value: a word, `null`, `list` (for members that may also be
+ * strings), or the kind of an object in the list. `kind: ` before a variant names the kind of the object itself.
  */
 export function object(
   members: Readonly<Record<string, Shape>>,
@@ -187,7 +196,7 @@ export function object(
   });
 }
 
-/** Assigns bits to a member, and adds them to those of the object. */
+/** Creates the shape of a member with new bits. @param all the bits of the object by name, to which they are added */
 function memberOf(name: string, shape: Shape, all: Map<string, number>): MemberShape {
   const first = all.size;
   const bitOf = (name: string) => {
@@ -222,7 +231,7 @@ function variantOf(
   return { ...sets, kind: label === undefined ? 0 : 1 << kinds.indexOf(label), isRare };
 }
 
-/** A value of one of these shapes, at most one of each type. */
+/** Returns the shape of a value that has one of these shapes. There may be at most one of each type. */
 export function either(...shapes: readonly Shape[]): Shape {
   return shapeOf({
     text: shapes.find(({ text }) => text)?.text,
@@ -233,7 +242,7 @@ export function either(...shapes: readonly Shape[]): Shape {
   });
 }
 
-/** The shape, or null. */
+/** Returns the shape of a value that has the given shape or is null. */
 export function nullable(shape: Shape): Shape {
   return shapeOf({ ...shape, isNullable: true });
 }

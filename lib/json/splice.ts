@@ -1,5 +1,5 @@
 /**
- * Edits in JSON text. A relayed body goes out as its sender wrote it, but for the members that must change: everything
+ * Edits JSON text. A relayed body is sent as the client wrote it, except for the members that must change. Everything
  * else keeps its order, its spelling and its numbers.
  */
 
@@ -8,43 +8,43 @@ import { closingQuote, type Member, skipSpace } from "./lexer.ts";
 import type { RawSpans } from "./raw_spans.ts";
 import { isObject, type Json, type JsonObject } from "./values.ts";
 
-/** A JSON object as text, and where its members stand in it. */
+/** A JSON object as text, and the positions of its members. */
 export interface ObjectText {
   text: string;
   members: readonly Member[];
-  /** The same as its sender wrote it; absent where that is not known. */
+  /** The same in UTF-8, as the sender wrote it; absent if it is not known. */
   utf8?: ObjectBytes | undefined;
 }
 
-/** Bytes of the UTF-8 where it is known, else characters of the text. Never decodes. */
+/** Returns the size of a body without decoding it: bytes if its UTF-8 is known, otherwise characters. */
 export function documentSize(body: ObjectText): number {
   return body.utf8?.bytes.length ?? body.text.length;
 }
 
 /**
- * The text of a top-level member's value; `undefined` where there is no such member.
- * @param limit UTF-16 code units after which it is cut off; absent: the whole
+ * Returns the text of a top-level member's value; `undefined` if there is no such member.
+ * @param most most UTF-16 code units of the text, which is cut there; absent: the whole text
  */
-export function memberText(body: ObjectText, wantedName: string, limit: number = Infinity): string | undefined {
+export function memberText(body: ObjectText, wanted: string, most: number = Infinity): string | undefined {
   const { members } = body.utf8 ?? body;
-  const member = members.find(({ name }) => name === wantedName);
+  const member = members.find(({ name }) => name === wanted);
   if (member === undefined) return undefined;
   const { start, end } = member;
-  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + limit));
-  // A code unit takes three bytes at most. One more keeps a character that the end cuts out of the text.
-  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * limit + 1));
-  return decoder.decode(bytes).slice(0, limit);
+  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + most));
+  // A code unit has at most three bytes. With one more byte, an incomplete character at the end is after `most` units.
+  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * most + 1));
+  return decoder.decode(bytes).slice(0, most);
 }
 
-/** A JSON object in UTF-8, and where its members stand in that, in bytes. */
+/** A JSON object in UTF-8, and the positions of its members in bytes. */
 export interface ObjectBytes {
   bytes: Uint8Array<ArrayBuffer>;
   members: readonly Member[];
-  /** Long strings in it. */
+  /** Its long strings; absent if there are none, or if they are not known. */
   rawSpans?: RawSpans | undefined;
 }
 
-/** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */
+/** Changes of members by name: a JSON text replaces the value or adds the member, `undefined` removes the member. */
 export type Edits = Readonly<Record<string, string | undefined>>;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -53,96 +53,101 @@ const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
 /**
- * Finds the value at a path of member names. Made for text that is JSON; in other text it finds nothing or
- * something, but always ends.
+ * Finds the value at a path of member names; undefined if there is none. The text must be JSON. In other text the
+ * result is arbitrary, but the search always ends.
  */
 export function findValue(text: string, path: readonly string[]): Span | undefined {
   let at = skipSpace(text, 0);
-  let found: Span | undefined;
+  let value: Span | undefined;
   for (const name of path) {
-    found = undefined;
+    value = undefined;
     for (const member of membersAt(text, at)) {
-      // The last of two equal names counts, as it does for the parser.
-      if (member.name === name) found = { start: member.start, end: member.end };
+      // Of duplicate names the last one counts, as for the parser.
+      if (member.name === name) value = { start: member.start, end: member.end };
     }
-    if (found === undefined) return undefined;
-    at = found.start;
+    if (value === undefined) return undefined;
+    at = value.start;
   }
-  return found;
+  return value;
 }
 
-/** Finds the top-level members of a JSON object's text without parsing their values. @param limit absent: all members */
-export function scanMembers(text: string, limit?: number): ObjectText {
+/** Finds the top-level members of a JSON object without parsing their values. @param most most members; absent: all */
+export function scanMembers(text: string, most?: number): ObjectText {
   const members = membersAt(text, skipSpace(text, 0));
-  return { text, members: [...(limit === undefined ? members : members.take(limit))] };
+  return { text, members: [...(most === undefined ? members : members.take(most))] };
 }
 
 /**
- * Changes top-level members in the text of a JSON object: JSON text replaces a value or, where the member is missing, is
- * added at the end; `undefined` removes the member.
+ * Changes top-level members in the text of a JSON object. A JSON text replaces the value; if the member is missing, it
+ * is added at the end. `undefined` removes the member.
  */
 export function spliceMembers(object: ObjectText | string, edits: Edits): string {
   const { text, members } = typeof object === "string" ? scanMembers(object) : object;
   let out = "";
   const ends = { close: text.lastIndexOf("}"), end: text.length };
-  for (const cut of cutAt(members, edits, ends)) {
-    out += typeof cut === "string" ? cut : text.slice(cut.start, cut.end);
+  for (const part of editedParts(members, edits, ends)) {
+    out += typeof part === "string" ? part : text.slice(part.start, part.end);
   }
   return out;
 }
 
-/** As `spliceMembers`; where the UTF-8 is known, its unchanged parts as bytes between the new texts. */
+/** Does the same as `spliceMembers`. If the UTF-8 is known, the result is a list of unchanged bytes and new texts. */
 export function spliceBody(body: ObjectText, edits: Edits): string | (string | Uint8Array<ArrayBuffer>)[] {
   if (body.utf8 === undefined) return spliceMembers(body, edits);
   const { bytes, members } = body.utf8;
   const ends = { close: bytes.lastIndexOf(CLOSE_OBJECT), end: bytes.length };
-  return cutAt(members, edits, ends).map((cut) => typeof cut === "string" ? cut : bytes.subarray(cut.start, cut.end));
+  return editedParts(members, edits, ends).map((part) =>
+    typeof part === "string" ? part : bytes.subarray(part.start, part.end)
+  );
 }
 
-/** Kept members of an object, by position, and new ones between them. `close` is the offset of its last brace. */
-function cutAt(
+/**
+ * Returns the parts of the edited object: spans of the old text, and new texts.
+ * @param ends offsets of the last brace and the end
+ */
+function editedParts(
   members: readonly Member[],
   edits: Edits,
   { close, end }: { close: number; end: number },
 ): (Span | string)[] {
-  const cuts: (Span | string)[] = [];
+  const parts: (Span | string)[] = [];
   let copied = 0;
-  let keptMembers = 0;
+  let kept = 0;
   for (let index = 0; index < members.length; index++) {
     const member = members[index];
     if (member === undefined) break;
     const { name } = member;
     if (!Object.hasOwn(edits, name)) {
-      keptMembers++;
+      kept++;
       continue;
     }
     const value = edits[name];
     if (value === undefined) {
-      cuts.push({ start: copied, end: member.before });
+      parts.push({ start: copied, end: member.before });
       const next = members[index + 1];
-      // The first member left has no comma before it.
-      copied = keptMembers === 0 && next !== undefined ? next.before + 1 : member.end;
+      // The first remaining member must have no comma before it.
+      copied = kept === 0 && next !== undefined ? next.before + 1 : member.end;
       continue;
     }
-    keptMembers++;
-    cuts.push({ start: copied, end: member.start }, value);
+    kept++;
+    parts.push({ start: copied, end: member.start }, value);
     copied = member.end;
   }
   let added = "";
   for (const name in edits) {
     const value = edits[name];
     if (value === undefined || members.some((member) => member.name === name)) continue;
-    added += `${keptMembers++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
+    added += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
   }
   if (added !== "") {
-    cuts.push({ start: copied, end: close }, added);
+    parts.push({ start: copied, end: close }, added);
     copied = close;
   }
-  cuts.push({ start: copied, end });
-  return cuts;
+  parts.push({ start: copied, end });
+  return parts;
 }
 
-/** As `spliceMembers`, for one member at a path of names. Missing objects on the way are added. */
+/** Changes one member at a path of names, as `spliceMembers`. Missing objects on the path are added. */
 export function splicePath(object: ObjectText | string, path: readonly string[], value: string): string {
   const [first = "", ...rest] = path;
   if (rest.length === 0) return spliceMembers(object, { [first]: value });
@@ -150,10 +155,10 @@ export function splicePath(object: ObjectText | string, path: readonly string[],
   return spliceMembers(object, { [first]: splicePath(inner?.startsWith("{") === true ? inner : "{}", rest, value) });
 }
 
-/** Names of members, and places in arrays. */
+/** A path of member names and array indices. */
 export type JsonPath = readonly (string | number)[];
 
-/** Values to be removed, by members and items: "all" of a value, or some inside of it. */
+/** Values to remove, by member name or index: "all" removes the value, a map removes values inside it. */
 type Removals = Map<string | number, Removals | "all">;
 
 function removalsOf(paths: Iterable<JsonPath>): Removals {
@@ -183,7 +188,10 @@ export function removePaths(text: string, paths: Iterable<JsonPath>): string {
   return out + text.slice(copied);
 }
 
-/** Appends the spans of removed values within the value at an offset, with their commas. Returns the value's end. */
+/**
+ * Appends the spans of the values to remove inside the value at an offset, with their commas.
+ * @returns the value's end
+ */
 function findRemoved(
   text: string,
   { at: open, removals }: { at: number; removals: Removals },
@@ -193,7 +201,7 @@ function findRemoved(
   if (!hasNames && text.charCodeAt(open) !== OPEN_ARRAY) return valueEnd(text, open);
   const close = hasNames ? CLOSE_OBJECT : CLOSE_ARRAY;
   let before = open + 1;
-  let keptMembers = 0;
+  let kept = 0;
   for (let index = 0;; index++) {
     let at = skipSpace(text, before + (index === 0 ? 0 : 1));
     if (at >= text.length || text.charCodeAt(at) === close) return at + 1;
@@ -207,9 +215,9 @@ function findRemoved(
     const end = inner instanceof Map ? findRemoved(text, { at, removals: inner }, removed) : valueEnd(text, at);
     const comma = skipSpace(text, end);
     const hasNext = text.charCodeAt(comma) === COMMA;
-    // The first one that is left has no comma before it.
-    if (inner === "all") removed.push({ start: before, end: keptMembers === 0 && hasNext ? comma + 1 : end });
-    else keptMembers++;
+    // The first remaining value must have no comma before it.
+    if (inner === "all") removed.push({ start: before, end: kept === 0 && hasNext ? comma + 1 : end });
+    else kept++;
     if (!hasNext) return comma + 1;
     before = comma;
   }
@@ -227,11 +235,11 @@ function withoutRemoved(value: Json | undefined, removals: Removals): Json | und
   };
   if (Array.isArray(value)) return value.map((item, index) => inside(item, index) ?? null);
   if (!isObject(value)) return value;
-  const entries = Object.entries(value).filter(([name]) => removals.get(name) !== "all");
-  return Object.fromEntries(entries.map(([name, member]) => [name, inside(member, name)]));
+  const kept = Object.entries(value).filter(([name]) => removals.get(name) !== "all");
+  return Object.fromEntries(kept.map(([name, member]) => [name, inside(member, name)]));
 }
 
-/** Positions of the elements of a JSON array; none where the text is no array. Does not parse the elements. */
+/** Yields the positions of a JSON array's elements without parsing them; none if the text is not an array. */
 export function* scanElements(text: string): Generator<Span, void> {
   const open = skipSpace(text, 0);
   if (text.charCodeAt(open) !== OPEN_ARRAY) return;
@@ -245,7 +253,7 @@ export function* scanElements(text: string): Generator<Span, void> {
   }
 }
 
-/** The members of the object that starts at `open`. */
+/** Yields the members of the object that starts at `open`. */
 function* membersAt(text: string, open: number): Generator<Member> {
   if (text.charCodeAt(open) !== OPEN_OBJECT) return;
   let before = open + 1;
@@ -298,7 +306,7 @@ function containerEnd(text: string, start: number): number {
   return text.length;
 }
 
-/** Just behind the closing quote; the end of a text that has none. */
+/** Returns the offset after the closing quote; the end of the text if there is none. */
 function stringEnd(text: string, open: number): number {
   const quote = closingQuote(text, open);
   return quote < 0 ? text.length : quote + 1;

@@ -1,7 +1,7 @@
-/** The strings of a JSON text, all found at once by WebAssembly; see `strings.wat`. */
+/** Finds all strings of a JSON text at once with WebAssembly. See `strings.wat`. */
 import { JSON_STRINGS_WASM } from "./strings_wasm.ts";
 
-/** Exports of the module. Offsets are bytes in its memory. */
+/** The exports of the module. Addresses are in bytes of its memory. */
 interface Finder {
   memory: WebAssembly.Memory;
   find: (length: number, all: number) => number;
@@ -20,55 +20,59 @@ const { memory: { buffer }, find, input, output, outputBytes, slashes, tape: tap
 /** A text, or its UTF-8 without a byte order mark, possibly malformed. */
 export type Source = string | Uint8Array;
 
-/** Bytes that a text may have. */
+/** Most bytes of a text. */
 export const MAX_BYTES = 1_048_576;
 /**
- * Longest text with characters beyond Latin-1, in characters. To encode 60 KB of Chinese takes 50 µs, as long as the
- * careful parser needs for all of it.
+ * Longest text with characters beyond Latin-1, in characters. Encoding 60 KB of Chinese takes 50 µs, which is as long
+ * as the careful parser takes for the whole text.
  */
-const MAX_FOREIGN = 4_096;
-const FOREIGN = /[^\0-\xff]/;
+const MAX_NON_LATIN1_LENGTH = 4_096;
+const NON_LATIN1 = /[^\0-\xff]/;
 /** Number of cached names. */
-const MAX_NAMES = 1024;
+const CACHED_NAMES = 1024;
+/** Most bytes of a cached name. */
 const NAME_BYTES = 32;
 
 /** The last source in UTF-8, followed by zeros. */
 export const bytes = new Uint8Array(buffer, input.value, MAX_BYTES + 64);
 const inputBytes = bytes.subarray(0, MAX_BYTES);
 const copiedBytes = new Uint8Array(buffer, output.value, MAX_BYTES);
-const nameBytes = new Uint8Array(buffer, namesStart.value, MAX_NAMES * NAME_BYTES);
+const nameBytes = new Uint8Array(buffer, namesStart.value, CACHED_NAMES * NAME_BYTES);
 
 /** The strings of the last source, in order: `STRING_WORDS` numbers for each. */
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
 /**
- * Offset of the closing quote; number of bytes minus number of code units before it; and the reading of the string: one of
- * the following constants, or a larger number.
+ * Numbers per string on the tape: the offset of the closing quote; the number of bytes minus the number of code units
+ * before it; and how to read the string: one of the following constants, or a larger number.
  */
 export const STRING_WORDS = 3;
-/** The string is a slice of the source. A number from 0 up is the end of its copy in `readCopied()`. */
+/**
+ * The string is a slice of the source. (A number from 0 up means that it was copied, and is its end in `readCopied()`.)
+ */
 export const PLAIN = -1;
 /** The string has escapes that need a parser. */
 export const ESCAPED = -2;
-/** The string is a name that is cached or to be cached. This number has index 0, the next smaller one index 1. */
+/** The string is a name in the cache, or to be added to it. `NAMED` means index 0, `NAMED - 1` index 1, and so on. */
 export const NAMED = -3;
 
 /** True if the last source was a text. */
 let isText = false;
 
 /** Cached names, at the indices that the module gives them. */
-const names: string[] = new Array(MAX_NAMES).fill("");
-/** Cached names that were replaced since the strings were found, each after its index. */
+const names: string[] = new Array(CACHED_NAMES).fill("");
+/** Pairs of an index and the cached name that was replaced there since the strings were found. */
 const replacedNames: (number | string)[] = [];
 
-/** The decoder's replacement for malformed UTF-8. A sender may write it, too. */
-const REPLACED = "\ufffd";
+/** The decoder's replacement for malformed UTF-8. It may also be a part of the text. */
+const REPLACEMENT = "\ufffd";
 
 const encoder = new TextEncoder();
-/** A byte order mark at the start of a string belongs to it. */
+/** Ignores no byte order mark: one at the start of a string belongs to the string. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
- * Finds the strings of a source. Returns its length in bytes; `undefined` if a string is malformed or the source too long.
+ * Finds the strings of a source.
+ * @returns the length of the source in bytes; `undefined` if a string is malformed or the source is too long
  */
 export function findStrings(source: Source): number | undefined {
   let length = source.length;
@@ -76,7 +80,7 @@ export function findStrings(source: Source): number | undefined {
   replacedNames.length = 0;
   isText = typeof source === "string";
   if (typeof source === "string") {
-    if (length > MAX_FOREIGN && FOREIGN.test(source)) return undefined;
+    if (length > MAX_NON_LATIN1_LENGTH && NON_LATIN1.test(source)) return undefined;
     // A lone surrogate has no UTF-8: the encoder would replace it.
     if (!source.isWellFormed()) return undefined;
     const { read, written } = encoder.encodeInto(source, inputBytes);
@@ -92,10 +96,10 @@ export function findStrings(source: Source): number | undefined {
  */
 export function readCopied(): string | undefined {
   const copied = textOf(copiedBytes, 0, outputBytes.value);
-  return !isText && copied.includes(REPLACED) ? undefined : copied;
+  return !isText && copied.includes(REPLACEMENT) ? undefined : copied;
 }
 
-/** True if one of the strings has the escape `\/`, which `writeJson` does not write. */
+/** Returns whether one of the strings has the escape `\/`, which `writeJson` does not write. */
 export function hasSlashes(): boolean {
   return slashes.value !== 0;
 }
@@ -103,7 +107,7 @@ export function hasSlashes(): boolean {
 /** Returns a part of the last source. @throws {SyntaxError} if the source is bytes that may not be UTF-8 */
 export function pieceOf(start: number, end: number): string {
   const piece = textOf(bytes, start, end);
-  if (!isText && piece.includes(REPLACED)) throw new SyntaxError("Cannot tell whether this is UTF-8");
+  if (!isText && piece.includes(REPLACEMENT)) throw new SyntaxError("Cannot tell whether this is UTF-8");
   return piece;
 }
 
@@ -113,15 +117,15 @@ function textOf(from: Uint8Array, start: number, end: number): string {
 
 /** Reads the name from `start` to `end`, from the cache if `reading` has its index. @throws {SyntaxError} as `pieceOf` */
 export function readName(reading: number, start: number, end: number): string {
-  const place = NAMED - reading;
-  if (place < MAX_NAMES) return names[place] ?? "";
-  replacedNames.push(place - MAX_NAMES, names[place - MAX_NAMES] ?? "");
-  return names[place - MAX_NAMES] = ownText(pieceOf(start, end));
+  const index = NAMED - reading;
+  if (index < CACHED_NAMES) return names[index] ?? "";
+  replacedNames.push(index - CACHED_NAMES, names[index - CACHED_NAMES] ?? "");
+  return names[index - CACHED_NAMES] = copyText(pieceOf(start, end));
 }
 
 /**
- * Restores the names that were replaced since the strings were found. Needed before a source is read again: a cached name
- * of the source may have been replaced by a later one.
+ * Restores the names that were replaced since the strings were found. This is needed before a source is read again,
+ * because a later name may have replaced a cached name of the source.
  */
 export function restoreNames(): void {
   for (let index = replacedNames.length - 2; index >= 0; index -= 2) {
@@ -130,12 +134,15 @@ export function restoreNames(): void {
   replacedNames.length = 0;
 }
 
-/** Copies a text, so that it keeps no longer text in memory: V8 copies short texts and object keys. */
-function ownText(text: string): string {
+/** Copies a text, so that it does not keep a longer text in memory. V8 copies short texts and object keys. */
+function copyText(text: string): string {
   return text.length < 13 ? text : Object.keys({ [text]: 0 })[0] ?? "";
 }
 
-/** Clears the cache of names. Needed if some of the found names were not read: the module believes them cached. */
+/**
+ * Clears the cache of names. This is needed if some of the found names were not read, which the module assumes to be
+ * cached.
+ */
 export function forgetNames(): void {
   nameBytes.fill(0);
   names.fill("");

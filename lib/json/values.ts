@@ -1,6 +1,6 @@
-/** JSON values: numbers without loss, and limits. */
+/** The types of JSON values, and raw numbers, which keep their text. */
 
-/** Any JSON value. A number that a double cannot write back as it was read is a raw number, see `isRawNumber`. */
+/** Any JSON value. A number that a double would not write as it was read is a raw number: see `isRawNumber`. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 
 /** A JSON object. `__proto__` is a key like any other. */
@@ -13,7 +13,7 @@ export interface RawNumber extends JsonObject {
   readonly rawJSON: string;
 }
 
-/** Numbers as their text, which the type library does not have yet. */
+/** Functions of `JSON` for raw numbers, which the type library does not have yet. */
 interface RawJson {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): boolean;
@@ -21,19 +21,19 @@ interface RawJson {
 
 const rawJson = JSON as unknown as RawJson;
 
-/** A number that is kept as its text. @throws {SyntaxError} where that is no JSON */
+/** Returns a raw number with this text. @throws {SyntaxError} if the text is not JSON */
 export function rawNumber(source: string): RawNumber {
   return rawJson.rawJSON(source);
 }
 
-/** True for a JSON object; false for arrays, `null` and numbers that are kept as text. */
+/** Returns whether a value is a JSON object; false for arrays, `null` and raw numbers. */
 export function isObject(value: unknown): value is JsonObject {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  // All raw numbers have this member; to ask for them is a call into the engine.
+  // All raw numbers have this member. It is checked first, because `isRawJSON` is a call into the engine.
   return !("rawJSON" in value) || !rawJson.isRawJSON(value);
 }
 
-/** True for a number that is kept as text. */
+/** Returns whether a value is a raw number. */
 export function isRawNumber(value: unknown): value is RawNumber {
   return rawJson.isRawJSON(value);
 }
@@ -44,15 +44,16 @@ export function putMember(object: JsonObject, name: string, value: Json): void {
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Most members of an object that the engine describes by a hidden class. */
-const FEW_MEMBERS = 32;
+/** Most members of an object that is created with hidden classes. */
+const MAX_CLASS_MEMBERS = 32;
 
 /**
- * Returns an object with these members. In V8 each name that no other object has at this place makes a hidden class: 5
- * µs. An object of which a member was deleted is a hash table, and takes 1 µs per name.
+ * Returns an object with these members. In V8 each new sequence of names creates a hidden class, which takes 5 µs per
+ * name. An object from which a member was deleted is a hash table, which takes 1 µs per name, so large objects are
+ * created that way.
  */
 export function objectOfMembers(members: readonly (readonly [string, Json | undefined])[]): JsonObject {
-  if (members.length <= FEW_MEMBERS) return Object.fromEntries(members);
+  if (members.length <= MAX_CLASS_MEMBERS) return Object.fromEntries(members);
   const object: JsonObject = { first: 0, second: 0 };
   delete object.first;
   delete object.second;
@@ -60,17 +61,17 @@ export function objectOfMembers(members: readonly (readonly [string, Json | unde
   return object;
 }
 
-/** Integers as JSON writes them. */
+/** Matches integers in JSON. */
 const INTEGER = /^-?\d+$/;
 
-/** True for a JSON integer of any size. */
+/** Returns whether a value is a JSON integer of any size. */
 export function isInteger(value: unknown): value is number | RawNumber {
   return isRawNumber(value) ? INTEGER.test(value.rawJSON) : Number.isInteger(value);
 }
 
 /**
- * The double nearest to a raw number. `undefined` where no finite double is near, and for an integer that a double does not
- * hold exactly: another integer would be another count or id.
+ * Returns the double nearest to a raw number; `undefined` if it is not finite, or if the number is an integer that a
+ * double cannot represent exactly, because another integer would be another count or id.
  */
 export function toDouble({ rawJSON }: RawNumber): number | undefined {
   const number = Number(rawJSON);

@@ -1,12 +1,13 @@
-/** JSON as text, written at once or in slices. */
+/** Writes JSON values as text, at once or in slices. */
 import type { Member } from "./lexer.ts";
 import type { ObjectText } from "./splice.ts";
 import { isRawNumber, type Json, type JsonObject } from "./values.ts";
 import { LONG_TEXT_CHARS, runSliced } from "../scheduler.ts";
 import { characterEnd } from "../text.ts";
 
-/** Characters, and values, that one step writes: less than a millisecond. */
+/** Most characters that one step writes, which takes less than a millisecond. */
 const STEP_CHARS = 32_768;
+/** Most values that one step writes. */
 const STEP_VALUES = 512;
 
 /** Writes each value as `writeJson`, in slices. */
@@ -24,12 +25,12 @@ export function* writeEach<T extends Json>(values: readonly T[]): Steps<Map<T, s
 /** Work that can be interrupted where it yields. */
 type Steps<T> = Generator<void, T>;
 
-/** Writes a value as compact JSON, raw numbers as they were read. */
+/** Writes a value as compact JSON. Raw numbers are written as they were read. */
 export function writeJson(value: Json): string {
   return JSON.stringify(value);
 }
 
-/** Writes as `writeJson`, and yields to the event loop where the value is long. */
+/** Writes as `writeJson`, and yields to the event loop if the value is large. */
 export async function writeJsonSliced(value: Json): Promise<string> {
   return weigh(value, LONG_TEXT_CHARS) >= 0 ? JSON.stringify(value) : await runSliced(writeSteps(value));
 }
@@ -49,7 +50,7 @@ export async function writeMembersSliced(object: JsonObject): Promise<ObjectText
   return { text: `${text}}`, members };
 }
 
-/** `writeJson` in steps. */
+/** Writes as `writeJson`, in steps for `runSliced`. */
 export function* writeSteps(value: Json): Steps<string> {
   const writer = new Writer();
   yield* writer.write(value);
@@ -57,9 +58,10 @@ export function* writeSteps(value: Json): Steps<string> {
   return writer.text();
 }
 
-/** Weight of one value beside its characters. */
+/** Weight of a value besides its characters. */
 export const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
 
+/** Writes one value in steps. */
 class Writer {
   readonly #pieces: string[] = [];
   /** Weight that may still be written in this step. */
@@ -111,7 +113,7 @@ class Writer {
     this.#pieces.push('"');
     for (let from = 0; from < value.length;) {
       yield;
-      // The two halves of a character are written as one.
+      // A piece must not end within a surrogate pair.
       const to = characterEnd(value, from + STEP_CHARS);
       this.#pieces.push(JSON.stringify(value.slice(from, to)).slice(1, -1));
       from = to;
@@ -121,23 +123,25 @@ class Writer {
   }
 }
 
-/** Returns the rest of a weight after a value: one per character, `VALUE_WEIGHT` per value. Stops below 0. */
-export function weigh(value: Json | undefined, limit: number): number {
-  const remaining = limit - VALUE_WEIGHT;
+/**
+ * Subtracts the weight of a value from `available`: 1 per character, and `VALUE_WEIGHT` per value. Stops below 0.
+ * @returns the remaining weight; below 0 if the value is heavier than `available`
+ */
+export function weigh(value: Json | undefined, available: number): number {
+  let remaining = available - VALUE_WEIGHT;
   if (typeof value === "string") return remaining - value.length;
   if (typeof value !== "object" || value === null) return remaining;
   if (isRawNumber(value)) return remaining - value.rawJSON.length;
   if (Array.isArray(value)) return weighAll(value, remaining);
-  let budget = remaining;
   for (const name in value) {
-    budget = weigh(value[name], budget - name.length);
-    if (budget < 0) break;
+    remaining = weigh(value[name], remaining - name.length);
+    if (remaining < 0) break;
   }
-  return budget;
+  return remaining;
 }
 
-function weighAll(items: readonly Json[], limit: number): number {
-  let remaining = limit;
+function weighAll(items: readonly Json[], available: number): number {
+  let remaining = available;
   for (const item of items) {
     remaining = weigh(item, remaining);
     if (remaining < 0) break;

@@ -1,4 +1,4 @@
-/** Byte pair encoding: repeatedly merges the neighbouring parts whose bytes form the token with the lowest rank. */
+/** Byte pair encoding: repeatedly merges the two neighbouring parts whose bytes form the token with the lowest rank. */
 import { Heap } from "./heap.ts";
 import type { RankTable } from "./ranks.ts";
 
@@ -6,22 +6,27 @@ import type { RankTable } from "./ranks.ts";
 export const SHORT_PIECE = 64;
 /** Operations between two pauses within one piece. */
 const OPERATIONS_PER_STEP = 2048;
-const WINDOWS: Windows = { bytes: 32_768, overlap: 1024 };
+const DEFAULT_WINDOWS: Windows = { bytes: 32_768, overlap: 1024 };
+/** Factor of the rank in a key of the heap. */
 const RANK_UNIT = 2 ** 32;
+/** Rank of two parts that do not form a token. */
 const NONE = 0x7fffffff;
 
-/** Bytes to merge: `bytes[from]` to `bytes[to]`, exclusive. The ends of their tokens are appended to `ends`. */
+/** The bytes to merge. */
 export interface Piece {
   bytes: Uint8Array;
+  /** Index of the first byte. */
   from: number;
+  /** Index after the last byte. */
   to: number;
+  /** Receives the end of each token; undefined if only the number of tokens is needed. */
   ends: number[] | undefined;
 }
 
 let scratchStarts = new Int32Array(SHORT_PIECE + 1);
 let scratchRanks = new Int32Array(SHORT_PIECE + 1);
 
-/** Number of tokens of a piece, in quadratic time. */
+/** Returns the number of tokens of a piece. It takes quadratic time. */
 export function mergeShort(table: RankTable, { bytes, from, to, ends }: Piece): number {
   let parts = to - from;
   if (scratchStarts.length <= parts) {
@@ -36,47 +41,49 @@ export function mergeShort(table: RankTable, { bytes, from, to, ends }: Piece): 
   }
   starts[parts] = to;
   for (;;) {
-    let best = NONE;
-    let at = -1;
+    let lowest = NONE;
+    let index = -1;
     for (let i = 0; i + 1 < parts; i++) {
       const rank = ranks[i] as number;
-      if (rank < best) {
-        best = rank;
-        at = i;
+      if (rank < lowest) {
+        lowest = rank;
+        index = i;
       }
     }
-    if (at < 0) break;
-    for (let i = at + 1; i < parts; i++) {
+    if (index < 0) break;
+    for (let i = index + 1; i < parts; i++) {
       starts[i] = starts[i + 1] as number;
       ranks[i] = ranks[i + 1] as number;
     }
     parts--;
-    ranks[at] = at + 1 < parts ? rankOf(table, bytes, starts[at] as number, starts[at + 2] as number) : NONE;
-    if (at > 0) ranks[at - 1] = rankOf(table, bytes, starts[at - 1] as number, starts[at + 1] as number);
+    ranks[index] = index + 1 < parts
+      ? rankOf(table, bytes, starts[index] as number, starts[index + 2] as number)
+      : NONE;
+    if (index > 0) ranks[index - 1] = rankOf(table, bytes, starts[index - 1] as number, starts[index + 1] as number);
   }
   for (let i = 1; ends !== undefined && i <= parts; i++) ends.push(starts[i] as number);
   return parts;
 }
 
-/** Division of a long piece into windows. */
+/** How a long piece is divided into windows. */
 export interface Windows {
-  /** Bytes that are merged together; more than `overlap` and the longest token. */
+  /** Bytes that are merged together. It must be more than `overlap` and the longest token. */
   bytes: number;
   /** Bytes at the end of a window that are merged again with the following bytes. */
   overlap: number;
 }
 
 /**
- * Number of tokens of a piece of any length, in O(n log n) time, with pauses.
+ * Returns the number of tokens of a piece of any length. It takes O(n log n) time, with pauses.
  *
  * A long piece is merged in windows, so that memory does not grow with it. This is exact: a list of tokens is the
- * result of merging a text if and only if each two neighbours, merged on their own, stay separate. (The first merge
- * across a border between tokens would also be the first across it in the two on their own.) Within a window that holds
- * by construction, and between windows it is checked; if it fails, the whole piece is merged at once.
+ * result of merging a text if and only if any two neighbours, merged separately, stay separate. (The first merge across
+ * a border between tokens would also be the first one across it if the two were merged separately.) Within a window
+ * this holds by construction. Between windows it is checked; if the check fails, the whole piece is merged at once.
  */
-export function* mergeLong(table: RankTable, piece: Piece, windows = WINDOWS): Generator<void, number> {
+export function* mergeLong(table: RankTable, piece: Piece, windows = DEFAULT_WINDOWS): Generator<void, number> {
   const { bytes, from, to, ends } = piece;
-  const known = ends?.length ?? 0;
+  const endsBefore = ends?.length ?? 0;
   const window = new Window(Math.min(windows.bytes, to - from));
   let count = 0;
   let last = -1; // Start of the last settled token
@@ -98,12 +105,13 @@ export function* mergeLong(table: RankTable, piece: Piece, windows = WINDOWS): G
     }
     if (settled === to) return count;
   }
-  if (ends !== undefined) ends.length = known;
+  if (ends !== undefined) ends.length = endsBefore;
   return yield* mergeLong(table, piece, { bytes: to - from, overlap: 0 });
 }
 
 /**
- * Returns whether the bytes of two tokens, given by the borders before, between and after them, merge to these tokens.
+ * Returns whether the bytes of two tokens merge to these tokens. The tuple has the borders before, between and after
+ * them.
  */
 function areNeighbours(table: RankTable, bytes: Uint8Array, [from, border, to]: [number, number, number]): boolean {
   const ends: number[] = [];
@@ -121,14 +129,14 @@ function rankOf(table: RankTable, bytes: Uint8Array, from: number, to: number): 
 }
 
 /**
- * Merges up to `length` bytes at a time. Candidates wait in a heap as `rank * 2^32 + position`: lowest rank first, then
- * leftmost. A candidate whose parts have changed is skipped.
+ * Merges up to `length` bytes at a time. Possible merges are in a heap as `rank * 2^32 + position`, so that the lowest
+ * rank comes first, then the leftmost position. A merge whose parts have changed is skipped.
  */
 class Window {
-  // Parts are identified by their first byte, relative to the start of the window.
+  // A part is identified by the offset of its first byte in the window. These lists link each part to its neighbours.
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
-  /** Rank of a part merged with the next one; NONE if that is not a token, -1 if the part was merged away. */
+  /** Rank of each part merged with the next one; NONE if that is not a token, -1 if the part no longer exists. */
   readonly #ranks: Int32Array;
   readonly #heap: Heap;
 
@@ -139,11 +147,12 @@ class Window {
     this.#heap = new Heap(length);
   }
 
-  /** After `merge`: end of the token that begins at an offset. */
+  /** Returns the end of the token that begins at an offset. May be called after `merge`. */
   endOf(offset: number): number {
     return this.#next[offset] as number;
   }
 
+  /** Merges the bytes of a window, with pauses. */
   *merge(table: RankTable, { bytes, from, to }: Omit<Piece, "ends">): Generator<void, void> {
     const next = this.#next;
     const previous = this.#previous;
@@ -167,21 +176,21 @@ class Window {
     for (let key = heap.pop(); key >= 0; key = heap.pop()) {
       if (++operations % OPERATIONS_PER_STEP === 0) yield;
       const rank = Math.floor(key / RANK_UNIT);
-      const at = key - rank * RANK_UNIT;
-      if (ranks[at] !== rank) continue;
-      const gone = next[at] as number;
-      const end = next[gone] as number;
-      next[at] = end;
-      previous[end] = at;
-      ranks[gone] = -1;
-      const right = end < length ? rankOf(table, bytes, from + at, from + (next[end] as number)) : NONE;
-      ranks[at] = right;
-      if (right !== NONE) heap.push(right * RANK_UNIT + at);
-      const left = previous[at] as number;
+      const part = key - rank * RANK_UNIT;
+      if (ranks[part] !== rank) continue;
+      const removed = next[part] as number;
+      const end = next[removed] as number;
+      next[part] = end;
+      previous[end] = part;
+      ranks[removed] = -1;
+      const rightRank = end < length ? rankOf(table, bytes, from + part, from + (next[end] as number)) : NONE;
+      ranks[part] = rightRank;
+      if (rightRank !== NONE) heap.push(rightRank * RANK_UNIT + part);
+      const left = previous[part] as number;
       if (left >= 0) {
-        const joined = rankOf(table, bytes, from + left, from + end);
-        ranks[left] = joined;
-        if (joined !== NONE) heap.push(joined * RANK_UNIT + left);
+        const leftRank = rankOf(table, bytes, from + left, from + end);
+        ranks[left] = leftRank;
+        if (leftRank !== NONE) heap.push(leftRank * RANK_UNIT + left);
       }
     }
   }

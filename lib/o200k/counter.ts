@@ -1,26 +1,27 @@
-/** Exact o200k_base token counts, in linear time for any text. */
+/** Counts o200k_base tokens exactly, in linear time for any text. */
 import { mergeLong, mergeShort, SHORT_PIECE } from "./bpe.ts";
 import { runSliced, runToEnd } from "../scheduler.ts";
 import { PieceSearch } from "./pieces.ts";
 import { type RankTable, readRanks } from "./ranks.ts";
 import { encodeUtf8 } from "../text.ts";
 
-/** Longest text counted synchronously, in UTF-16 code units: a few milliseconds at worst. */
+/** Longest text that is counted without a pause, in UTF-16 code units. It takes a few milliseconds at worst. */
 export const COUNTED_AT_ONCE = 8192;
-/** Bytes counted between two pauses, unless a single piece is longer. */
+/** Bytes that are counted between two pauses, unless a single piece is longer. */
 const BYTES_PER_STEP = 1024;
 
 /**
- * Counts and splits text. Special tokens are plain text: `<|endoftext|>` is seven ordinary tokens. A lone surrogate
- * counts as U+FFFD.
+ * Counts and splits text. Special tokens count as plain text: `<|endoftext|>` is seven ordinary tokens. A lone
+ * surrogate counts as U+FFFD.
  */
 export interface TokenCounter {
-  /** Number of tokens, counted synchronously. For long texts use `countLong`. */
+  /** Returns the number of tokens, counted synchronously. For long texts use `countLong`. */
   count(text: string): number;
-  /** Number of tokens, computed in slices of at most about 10 ms. */
+  /** Returns the number of tokens, counted in slices of at most about 10 ms. */
   countLong(text: string): Promise<number>;
+  /** Returns the ids of the tokens. */
   encode(text: string): number[];
-  /** Splits a text at its tokens. Tokens that split a character are joined into one piece. */
+  /** Splits a text into its tokens. Tokens that share a character are joined into one piece. */
   split(text: string): string[];
 }
 
@@ -33,16 +34,16 @@ export function loadTokenCounter(): Promise<TokenCounter> {
 }
 
 async function load(): Promise<TokenCounter> {
-  // Two megabytes of source, loaded at first use.
+  // The vocabulary has two megabytes, so it is loaded at the first use.
   const { default: vocabulary } = await import("js-tiktoken/ranks/o200k_base");
   return counterOf(await runSliced(readRanks(vocabulary.bpe_ranks)));
 }
 
 function counterOf(table: RankTable): TokenCounter {
-  const count = (text: string) => runToEnd(tokens(table, text));
+  const count = (text: string) => runToEnd(countSteps(table, text));
   return {
     count,
-    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await runSliced(tokens(table, text)),
+    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await runSliced(countSteps(table, text)),
     encode(text) {
       const bytes = utf8(text);
       const ends: number[] = [];
@@ -53,18 +54,18 @@ function counterOf(table: RankTable): TokenCounter {
       const bytes = utf8(text);
       const ends: number[] = [];
       runToEnd(tokenize(table, bytes, ends));
-      return cut(text, bytes, ends);
+      return splitAtEnds(text, bytes, ends);
     },
   };
 }
 
-/** UTF-8 of a text; a lone surrogate becomes U+FFFD. */
+/** Returns the UTF-8 of a text. A lone surrogate becomes U+FFFD. */
 function utf8(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Counts the tokens of a text, with pauses. Encodes it as UTF-8 at the first step. */
-function* tokens(table: RankTable, text: string): Generator<void, number> {
+/** Counts the tokens of a text, with pauses. The text is encoded as UTF-8 in the first step. */
+function* countSteps(table: RankTable, text: string): Generator<void, number> {
   return yield* tokenize(table, text.length <= COUNTED_AT_ONCE ? utf8(text) : yield* encodeUtf8(text));
 }
 
@@ -94,7 +95,7 @@ function* tokenize(table: RankTable, bytes: Uint8Array, ends?: number[]): Genera
 }
 
 /** Splits a text at the ends of tokens, except within a character. */
-function cut(text: string, bytes: Uint8Array, ends: number[]): string[] {
+function splitAtEnds(text: string, bytes: Uint8Array, ends: number[]): string[] {
   const pieces: string[] = [];
   let byte = 0;
   let unit = 0;

@@ -1,4 +1,4 @@
-/** A priority queue of plain numbers. */
+/** A priority queue of numbers. */
 
 /** A binary min-heap of non-negative numbers that grows as needed. */
 export class Heap {
@@ -19,7 +19,10 @@ export class Heap {
     return (this.#size >> 1) - 1;
   }
 
-  /** Appends a key out of order: afterwards call `sift` from `parents` down to 0. */
+  /**
+   * Appends a key without ordering it. Before other calls, `sift` must be called for each index from `parents` down to
+   * 0.
+   */
   append(key: number): void {
     if (this.#size === this.#keys.length) {
       const larger = new Float64Array(this.#size * 2 + 16);
@@ -29,44 +32,46 @@ export class Heap {
     this.#keys[this.#size++] = key;
   }
 
+  /** Adds a key. */
   push(key: number): void {
     this.append(key);
     const keys = this.#keys;
-    let at = this.#size - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      const above = keys[parent] as number;
-      if (above <= key) break;
-      keys[at] = above;
-      at = parent;
+    let index = this.#size - 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      const parentKey = keys[parent] as number;
+      if (parentKey <= key) break;
+      keys[index] = parentKey;
+      index = parent;
     }
-    keys[at] = key;
+    keys[index] = key;
   }
 
-  /** Removes the smallest key; -1 if the heap is empty. */
+  /** Removes and returns the smallest key; -1 if the heap is empty. */
   pop(): number {
     if (this.#size === 0) return -1;
     const keys = this.#keys;
-    const least = keys[0] as number;
+    const smallest = keys[0] as number;
     keys[0] = keys[--this.#size] as number;
     if (this.#size > 1) this.sift(0);
-    return least;
+    return smallest;
   }
 
   /** Moves the key at an index down until no child is smaller. */
-  sift(at: number): void {
+  sift(start: number): void {
     const keys = this.#keys;
     const size = this.#size;
-    const key = keys[at] as number;
+    const key = keys[start] as number;
+    let index = start;
     for (;;) {
-      let child = at * 2 + 1;
+      let child = index * 2 + 1;
       if (child >= size) break;
       if (child + 1 < size && (keys[child + 1] as number) < (keys[child] as number)) child++;
-      const below = keys[child] as number;
-      if (below >= key) break;
-      keys[at] = below;
-      at = child;
+      const childKey = keys[child] as number;
+      if (childKey >= key) break;
+      keys[index] = childKey;
+      index = child;
     }
-    keys[at] = key;
+    keys[index] = key;
   }
 }

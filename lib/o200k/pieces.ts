@@ -1,7 +1,7 @@
 /**
- * Splits UTF-8 text into the pieces within which o200k_base merges bytes: words with one character before them and a
- * contraction after them, up to three digits, punctuation, line ends, spaces. Implements the vocabulary's regular
- * expression by hand in one pass, because regex engines backtrack through long runs:
+ * Splits UTF-8 text into the pieces within which o200k_base merges bytes: words (with one character before them and a
+ * contraction after them), up to three digits, punctuation, line ends, and spaces. It implements the vocabulary's
+ * regular expression in one pass, because regex engines would backtrack through long runs:
  *
  *     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+('s|'t|'re|'ve|'m|'ll|'d)?
  *     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*('s|'t|'re|'ve|'m|'ll|'d)?
@@ -14,7 +14,7 @@
  * The first match wins; contractions match in either case.
  */
 
-// Character classes. Every character has exactly one.
+// Character classes. Each character has exactly one.
 const UPPER = 1; // Lu, Lt
 const LOWER = 2; // Ll
 const LETTER = 4; // Lm, Lo: letters without case, which match both
@@ -34,10 +34,10 @@ const WORD = HEAD | TAIL;
 const SLASH = 0x2f;
 const APOSTROPHE = 0x27;
 
-/** Bytes of a run that a search reads before it pauses: about 0.1 ms. */
+/** Bytes of a run that a search reads before it pauses. Reading them takes about 0.1 ms. */
 const BYTES_PER_STEP = 32_768;
 
-/** Classes by page of 256 code points; 0 if not looked up yet. */
+/** Classes of code points, by pages of 256; 0 if a class was not looked up yet. */
 const pages = new Array<Uint8Array | undefined>(0x1100);
 const ascii = Uint8Array.from({ length: 128 }, (_, code) => classify(String.fromCharCode(code)));
 
@@ -53,16 +53,18 @@ function classify(char: string): number {
 }
 
 function classOf(code: number): number {
-  return pages[code >> 8]?.[code & 0xff] || learn(code);
+  return pages[code >> 8]?.[code & 0xff] || lookUp(code);
 }
 
-/** Looks up a single code point: whole pages would take 200 ms for a text with one character of each. */
-function learn(code: number): number {
+/**
+ * Looks up a single code point. Looking up whole pages would take 200 ms for a text with one character of each page.
+ */
+function lookUp(code: number): number {
   const page = pages[code >> 8] ??= new Uint8Array(256);
   return page[code & 0xff] = classify(String.fromCodePoint(code));
 }
 
-/** Class of the character at `at`. Requires well-formed UTF-8, and `at` at the start of a character. */
+/** Returns the class of the character that starts at `at`. The bytes must be well-formed UTF-8. */
 function classAt(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80) return ascii[lead] as number;
@@ -85,7 +87,7 @@ function after(bytes: Uint8Array, at: number): number {
   return lead < 0xf0 ? at + 3 : at + 4;
 }
 
-/** End of a word including the contraction that may follow it at `at`. */
+/** Returns the end of a word that ends at `at`, including a contraction after it. */
 function contractionEnd(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== APOSTROPHE) return at;
   // Setting bit 0x20 lower-cases ASCII letters, and maps no other byte to a letter.
@@ -106,12 +108,12 @@ function numberEnd(bytes: Uint8Array, from: number): number {
 }
 
 /**
- * State of a paused search: a word before or after its first lower-case letter, symbols, their line ends, or white
- * space.
+ * What a paused search was reading: a word before or after its first lower-case letter, symbols, line ends after
+ * symbols, or white space.
  */
 type Run = "head" | "tail" | "symbols" | "lines" | "blanks";
 
-/** Searches well-formed UTF-8 for the ends of pieces. Since a piece may be as long as the text, a search pauses. */
+/** Searches well-formed UTF-8 for the ends of pieces. A search pauses, because a piece may be as long as the text. */
 export class PieceSearch {
   readonly #bytes: Uint8Array;
   readonly #step: number;
@@ -121,13 +123,13 @@ export class PieceSearch {
   #at = 0;
   #last = -1;
 
-  /** @param step bytes of a run that are read before a search pauses; at least 1 */
+  /** @param step number of bytes, at least 1, after which a search pauses */
   constructor(bytes: Uint8Array, step: number = BYTES_PER_STEP) {
     this.#bytes = bytes;
     this.#step = step;
   }
 
-  /** End of the piece that begins at byte `from`, before the text's end; -1 if the search pauses: then call `resume`. */
+  /** Returns the end of the piece that begins at byte `from`; -1 if the search pauses, to be continued with `goOn`. */
   begin(from: number): number {
     const bytes = this.#bytes;
     const first = classAt(bytes, from);
@@ -136,14 +138,14 @@ export class PieceSearch {
     if (first === LINE) return this.#blanks(from, -1);
     if ((first & PREFIX) === 0) return this.#head(from, -1);
     const next = after(bytes, from);
-    // A mark can start a word, but is a word by itself if only capitals follow.
+    // A mark can begin a word. If only capitals follow, it is a word by itself.
     if (first === MARK) return this.#head(next, next);
     const second = next < bytes.length ? classAt(bytes, next) : 0;
     if ((second & WORD) !== 0) return this.#head(next, -1);
     return first === OTHER || (second === OTHER && bytes[from] === 0x20) ? this.#symbols(next) : this.#blanks(from, -1);
   }
 
-  /** Continues a paused search: the end of the piece, or -1 again. */
+  /** Continues a paused search. @returns as `begin` */
   resume(): number {
     switch (this.#run) {
       case "head":
@@ -160,19 +162,19 @@ export class PieceSearch {
   }
 
   /**
-   * `HEAD* TAIL+`, else `HEAD+`. Letters without case and marks belong to both runs: if no lower-case letter follows,
-   * the first run takes them all and backtracks to the last one.
-   * @param last end of the last such character; -1 if there was none
+   * Reads `HEAD* TAIL+`, otherwise `HEAD+`. Letters without case and marks belong to both sets. If no lower-case letter
+   * follows, the expression backtracks to the last such character.
+   * @param last end of the last letter without case or mark; -1 if there was none
    */
   #head(at: number, last: number): number {
     const bytes = this.#bytes;
     const stop = this.#stop(at);
     while (at < stop) {
-      const found = classAt(bytes, at);
-      if (found === LOWER) return this.#tail(at);
-      if ((found & HEAD) === 0) return contractionEnd(bytes, last < 0 ? at : last);
+      const charClass = classAt(bytes, at);
+      if (charClass === LOWER) return this.#tail(at);
+      if ((charClass & HEAD) === 0) return contractionEnd(bytes, last < 0 ? at : last);
       at = after(bytes, at);
-      if (found !== UPPER) last = at;
+      if (charClass !== UPPER) last = at;
     }
     return at < bytes.length ? this.#pause("head", at, last) : contractionEnd(bytes, last < 0 ? at : last);
   }
@@ -197,7 +199,7 @@ export class PieceSearch {
     return at < bytes.length ? this.#pause("symbols", at) : at;
   }
 
-  /** Line ends after symbols, and slashes among them. */
+  /** Reads line ends and slashes after symbols. */
   #lines(at: number): number {
     const bytes = this.#bytes;
     const stop = this.#stop(at);
@@ -210,17 +212,18 @@ export class PieceSearch {
   }
 
   /**
-   * White space: up to the last line end; otherwise all but the last character, which belongs to the next piece.
-   * @param line end of the last line end; -1 if there was none
+   * Reads white space: up to the last line end; without one, all but the last character, which belongs to the next
+   * piece.
+   * @param line offset after the last line end; -1 if there was none
    */
   #blanks(at: number, line: number): number {
     const bytes = this.#bytes;
     const stop = this.#stop(at);
     while (at < stop) {
-      const found = classAt(bytes, at);
-      if ((found & BLANK) === 0) return line < 0 ? this.#lessOne(at) : line;
+      const charClass = classAt(bytes, at);
+      if ((charClass & BLANK) === 0) return line < 0 ? this.#lessOne(at) : line;
       at = after(bytes, at);
-      if (found === LINE) line = at;
+      if (charClass === LINE) line = at;
     }
     if (at < bytes.length) return this.#pause("blanks", at, line);
     return line < 0 ? at : line;
@@ -246,9 +249,9 @@ export class PieceSearch {
 }
 
 /**
- * The last position up to `end` at which a text can be split so that both sides have the pieces of the whole, whatever
- * follows; 0 if there is none. The text must begin at a piece.
- * @param text may continue later; `end` is a position in it, both in UTF-16 code units
+ * Returns the last position up to `end` at which a text can be split so that both parts have the same pieces as the
+ * whole, whatever text follows; 0 if there is none. The text must begin with a piece.
+ * @param end a position in the text, in UTF-16 code units
  */
 export function lastCut(text: string, end: number): number {
   let cut = 0;
@@ -256,25 +259,26 @@ export function lastCut(text: string, end: number): number {
   let digits = 0;
   for (let at = 0; at < end;) {
     const code = text.codePointAt(at) as number;
-    // A high surrogate: the other half may still follow.
+    // The other half of a high surrogate may still follow.
     if (code >= 0xd800 && code < 0xdc00 && at + 1 === text.length) break;
-    const found = classOf(code);
-    if (at > 0 && (isAlwaysCut(before, { found, code }) || (digits > 0 && digits % 3 === 0))) cut = at;
-    digits = found === NUMBER ? digits + 1 : 0;
-    before = found;
+    const charClass = classOf(code);
+    if (at > 0 && (isAlwaysCut(before, { charClass, code }) || (digits > 0 && digits % 3 === 0))) cut = at;
+    digits = charClass === NUMBER ? digits + 1 : 0;
+    before = charClass;
     at += code > 0xffff ? 2 : 1;
   }
   return cut;
 }
 
 /** Returns whether two neighbouring characters never belong to one piece. */
-function isAlwaysCut(before: number, { found, code }: { found: number; code: number }): boolean {
-  // The last white space of a run belongs to the next piece, but at the end of a text to the run.
+function isAlwaysCut(before: number, { charClass, code }: { charClass: number; code: number }): boolean {
+  // The last white space of a run belongs to the next piece; only at the end of a text does it belong to the run.
   if (before === SPACE) return false;
-  if (before === NUMBER || found === NUMBER) return before !== found;
-  if (before === LINE) return (found & BLANK) === 0 && code !== SLASH;
-  if (found === SPACE) return true;
-  // Line ends follow symbols, marks are symbols and letters, and a word may have a contraction.
+  if (before === NUMBER || charClass === NUMBER) return before !== charClass;
+  if (before === LINE) return (charClass & BLANK) === 0 && code !== SLASH;
+  if (charClass === SPACE) return true;
+  // Symbols include the line ends after them, marks can be part of words and symbols, and a word can have a
+  // contraction.
   const isLetter = (before & (UPPER | LOWER | LETTER)) !== 0;
-  return isLetter && (found === LINE || (found === OTHER && code !== APOSTROPHE));
+  return isLetter && (charClass === LINE || (charClass === OTHER && code !== APOSTROPHE));
 }

@@ -1,15 +1,18 @@
-/** A vocabulary of byte strings in flat arrays, with lookups that allocate nothing. */
+/** A hash table of a vocabulary's tokens by their bytes. Lookups allocate nothing. */
 
-/** Maximum number of ranks: a slot stores the rank in 18 bits, and all ones means an empty slot. */
+/** Most ranks. A slot stores the rank in 18 bits, and all ones mean an empty slot. */
 const MAX_RANKS = 2 ** 18 - 1;
 const RANK_BITS = 18;
 const RANK_MASK = 2 ** RANK_BITS - 1;
 const EMPTY = -1;
-/** A power of two far above twice the number of tokens, so that unsuccessful searches end soon. */
+/**
+ * Number of slots. It is a power of two, and more than twice the number of tokens, so that failing searches end soon.
+ */
 const SLOTS = 2 ** 19;
-/** Tokens parsed between two pauses. */
+/** Tokens that are parsed between two pauses. */
 const TOKENS_PER_STEP = 4096;
 
+/** Values of base64 digits by character code; -1 for other characters. */
 const BASE64 = base64Values();
 
 function base64Values(): Int8Array {
@@ -19,16 +22,19 @@ function base64Values(): Int8Array {
   return values;
 }
 
-/** The tokens of a vocabulary by their bytes. A token's rank is also its id; lower ranks merge first. */
+/** The tokens of a vocabulary. A token's rank is also its id. Tokens with lower ranks are merged first. */
 export class RankTable {
   /** Length of the longest token, in bytes. */
   readonly longest: number;
-  /** Rank of every two-byte token, at `first * 256 + second`; -1 if there is none. */
+  /** Rank of each two-byte token, at the index `first * 256 + second`; -1 if there is no such token. */
   readonly pairs: Int32Array = new Int32Array(65_536).fill(-1);
-  /** All tokens, one after the other: token `r` is `bytes[starts[r]]` up to `bytes[starts[r + 1]]`. */
+  /** All tokens, one after another: token `r` is from `bytes[starts[r]]` to before `bytes[starts[r + 1]]`. */
   readonly #bytes: Uint8Array;
   readonly #starts: Uint32Array;
-  /** Open addressing. A slot holds a rank and, above it, 14 bits of the hash that reject most other tokens. */
+  /**
+   * Hash table with open addressing. A slot has a rank, and above it 14 bits of the hash, which reject most other
+   * tokens.
+   */
   readonly #slots: Int32Array = new Int32Array(SLOTS).fill(EMPTY);
 
   constructor(bytes: Uint8Array, starts: Uint32Array) {
@@ -54,7 +60,7 @@ export class RankTable {
     }
   }
 
-  /** Rank of the token with the bytes from `from` to `to`, exclusive; -1 if there is none. */
+  /** Returns the rank of the token with the bytes from `from` to before `to`; -1 if there is none. */
   rank(bytes: Uint8Array, from: number, to: number): number {
     const length = to - from;
     if (length > this.longest) return -1;
@@ -62,10 +68,10 @@ export class RankTable {
     const tag = hash & ~RANK_MASK;
     let slot = hash & (SLOTS - 1);
     for (;;) {
-      const found = this.#slots[slot] as number;
-      if (found === EMPTY) return -1;
-      if ((found & ~RANK_MASK) === tag) {
-        const rank = found & RANK_MASK;
+      const entry = this.#slots[slot] as number;
+      if (entry === EMPTY) return -1;
+      if ((entry & ~RANK_MASK) === tag) {
+        const rank = entry & RANK_MASK;
         const start = this.#starts[rank] as number;
         if ((this.#starts[rank + 1] as number) - start === length) {
           let i = 0;
@@ -78,7 +84,7 @@ export class RankTable {
   }
 }
 
-/** FNV-1a with a final mix, because both the low bits (slot) and the high bits (tag) are used. */
+/** Returns the FNV-1a hash with a final mix, because both its low bits (slot) and its high bits (tag) are used. */
 function hashOf(bytes: Uint8Array, from: number, to: number): number {
   let hash = 0x811c9dc5;
   for (let i = from; i < to; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
@@ -88,8 +94,9 @@ function hashOf(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * Parses a vocabulary: lines of `! <first rank> <token> <token> …`, tokens in base64, with ascending ranks. Pauses
- * between steps. @throws {SyntaxError} for another format
+ * Parses a vocabulary, with pauses. Its lines are `! <first rank> <token> <token> …`, with tokens in base64 and
+ * ascending ranks.
+ * @throws {SyntaxError} for another format
  */
 export function* readRanks(text: string): Generator<void, RankTable> {
   const bytes = new Uint8Array(Math.ceil(text.length * 3 / 4));

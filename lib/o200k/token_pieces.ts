@@ -2,20 +2,19 @@
 import { characterEnd } from "../text.ts";
 import type { TokenCounter } from "./counter.ts";
 
-/**
- * Length of text split between two pauses, in UTF-16 code units: slightly more than the first, never more than the
- * second.
- */
-const CHUNK = 4096;
+/** Shortest text that is split between two pauses, in UTF-16 code units, unless the text ends before. */
+const MIN_CHUNK = 4096;
+/** Longest text that is split between two pauses, in UTF-16 code units. */
 const MAX_CHUNK = 16_384;
 
 /** The text of a token, or of several tokens that share a character. */
 export interface TokenPiece {
   text: string;
+  /** Number of tokens. */
   tokens: number;
 }
 
-/** Iterates over the tokens of a text. `undefined` marks a pause in a long text. */
+/** Yields the tokens of a text, and `undefined` at each pause in a long text. */
 export function* tokenPieces(text: string, counter: TokenCounter): Generator<TokenPiece | undefined, void, undefined> {
   for (let from = 0; from < text.length;) {
     const to = chunkEnd(text, from);
@@ -33,8 +32,8 @@ export function* tokenPieces(text: string, counter: TokenCounter): Generator<Tok
  * digits. A long text without such a boundary is cut anywhere, which may add a token.
  */
 function chunkEnd(text: string, from: number): number {
-  const near = text.slice(from + CHUNK, from + MAX_CHUNK);
+  const near = text.slice(from + MIN_CHUNK, from + MAX_CHUNK);
   const boundary = /\p{L}(?=[ \p{N}])|\p{N}(?=[ \p{L}])/u.exec(near);
-  if (boundary !== null) return from + CHUNK + boundary.index + boundary[0].length;
+  if (boundary !== null) return from + MIN_CHUNK + boundary.index + boundary[0].length;
   return characterEnd(text, from + MAX_CHUNK);
 }

@@ -1,4 +1,4 @@
-/** Admits image requests: limits and budgets are taken. */
+/** Admits image requests: reserves their limits and their budget. */
 import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -13,7 +13,7 @@ import { longestMs } from "./targets.ts";
 
 /**
  * Reserves limits and budget for all images of a request at their requested size.
- * @param now the moment whose prices it pays, in Unix milliseconds
+ * @param now Unix time in milliseconds: the request pays the prices of this moment
  * @throws {GatewayError} `limited`
  */
 export async function admitImages(
@@ -29,23 +29,23 @@ export async function admitImages(
   });
 }
 
-/** Admits a replay. It takes nothing, since the first request was already charged. */
+/** Admits the replay of an earlier answer. It reserves nothing, because the first request was already charged. */
 export async function admitReplay(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
   await meter.admit({ ...termsOf({ meter, model, context }), limitRequests: [], maxCost: 0n });
 }
 
-/** Returns the terms that do not depend on the size of a request. Its prices are those of the moment `now`. */
+/** Returns the terms that do not depend on the size of a request. Its prices are those valid at `now`. */
 function termsOf(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
   now = context.gateway.now(),
 ): Omit<AdmissionTerms, "limitRequests" | "maxCost"> {
   const { gateway, caller } = context;
-  const at = { factor: requireCaller(caller).group.price_factor, now };
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
   return {
     model,
-    ...pricesAt(model, at),
+    ...pricesAt(model, priceTerms),
     budgets: budgetClaims(requireCaller(caller), { user: meter.user, now: gateway.now() }),
     forMs: longestMs([{ model }], gateway.config),
   };

@@ -1,4 +1,4 @@
-/** Admits a text request: limits and budgets are reserved, and each model that may answer gets the request as it sees it. */
+/** Admits a text request: reserves limits and budget, and prepares the request for each model that may answer. */
 import { requireCaller } from "../access/permissions.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
@@ -14,9 +14,9 @@ import { limitRequestsFor, type OutputCap, planSpending } from "./spending_plan.
 import type { RequestState } from "./state.ts";
 import { longestMs } from "./targets.ts";
 
-/** A model that may answer, and the request as it would get it. */
+/** A model that may answer, and the request as this model would get it. */
 export interface AdmittedModel extends Candidate {
-  /** The output limit that the gateway set; absent: none. */
+  /** Output limit that the gateway set; absent if it set none. */
   cap: OutputCap | undefined;
   /** Limits to reserve when this alternative answers; those of the first model are already reserved. */
   limitRequests: readonly LimitRequest[];
@@ -27,10 +27,10 @@ export interface AdmittedModel extends Candidate {
 export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];
 
 /**
- * Reserves what a request needs of limits and budgets: the limits of the first model, and an amount for the dearest of
- * the models that may answer. If they have no room for the first model, the next one becomes the first. Models that the
- * budgets cannot pay for are left out. A request without an output limit could cost as much as the model can write: if a
- * budget cannot pay for that, the request gets a limit that it can pay.
+ * Reserves the limits of the first model, and a budget hold for the most expensive of the models that may answer. If
+ * the limits or budgets have no room for the first model, the next one becomes the first. Models that the budgets
+ * cannot pay for are left out. A request without an output limit could cost as much as the model can write: if a budget
+ * cannot pay for that, the gateway sets an output limit that the budget can pay for.
  * @returns the admitted models, the preferred one first
  * @throws {GatewayError} `limited`: the refusal of the first model
  */
@@ -45,8 +45,9 @@ export async function admitRequest(
 }
 
 /**
- * Admits a request with the first candidate whose limits and budgets have room for it, and with those after that one.
- * @throws {GatewayError} the first refusal if none has room
+ * Admits a request with the first candidate for which limits and budgets have room. Candidates before it are left out.
+ * @param admitWith admits `first` as the preferred model and `others` as its alternatives
+ * @throws {GatewayError} the first refusal if there is no room for any candidate
  */
 export async function admitAny<C, A>(
   candidates: readonly C[],
@@ -64,7 +65,7 @@ export async function admitAny<C, A>(
   throw refusal;
 }
 
-/** A request that is read but not yet admitted. */
+/** A request that was read but is not yet admitted. */
 interface ReadRequest {
   screened: Screened;
   state: RequestState;
@@ -81,11 +82,11 @@ async function admitFirst(
   const budgets = budgetClaims(caller, { user: meter.user, now: gateway.now() });
   const spending = { first, others, budgets, gateway };
   let plan = planSpending(spending);
-  const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
+  const canCostLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
   const limitRequests = limitRequestsFor(first, caller);
-  // Before any reservation, so that no other request waits for it.
+  // Yield before any reservation, so that no other request has to wait for reserved capacity.
   if (context.record.bytesIn > LONG_REQUEST_BYTES) await yieldToEventLoop();
-  const reserving = meter.admit({
+  const admission = meter.admit({
     model: first.model,
     sheet: first.sheet,
     extraPrices: first.extraPrices,
@@ -93,36 +94,34 @@ async function admitFirst(
     budgets,
     limitRequests,
     maxCost: plan.maxCost,
-    // Reading what is left costs time, and most budgets suffice: only a refusal needs it.
-    costWithin: canBeLess ? (left) => (plan = planSpending({ ...spending, available: left })).maxCost : undefined,
+    // Reading the remaining budget costs time, and most budgets suffice, so it is read only after a refusal.
+    costWithin: canCostLess ? (available) => (plan = planSpending({ ...spending, available })).maxCost : undefined,
     forMs: longestMs([first, ...others], gateway.config),
     isWhole: !first.prompt.stream,
   });
-  if (reserving !== undefined) await reserving;
+  if (admission !== undefined) await admission;
   const { cap, payable } = plan;
   return [
     admittedModel(first, { cap, limitRequests: [] }, request),
     ...payable.map((other) => {
-      const ofModel = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
-      return admittedModel(other, { cap, limitRequests: ofModel }, request);
+      const modelLimits = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
+      return admittedModel(other, { cap, limitRequests: modelLimits }, request);
     }),
   ];
 }
 
 function admittedModel(
-  { model, prompt: original, dropped, sheet, extraPrices }: Candidate,
-  { cap: outputCap, limitRequests }: Pick<AdmittedModel, "cap" | "limitRequests">,
+  { model, prompt: requested, dropped, sheet, extraPrices }: Candidate,
+  { cap: planned, limitRequests }: Pick<AdmittedModel, "cap" | "limitRequests">,
   request: ReadRequest,
 ): AdmittedModel {
   const { screened, state: { codec, request: { headers } } } = request;
   const { body } = screened;
-  // A model that cannot write as much needs no cap.
-  const cap = outputCap !== undefined && outputCap.tokens < model.top_provider.max_completion_tokens
-    ? outputCap
-    : undefined;
-  const prompt = cap === undefined ? original : withSettings(original, { maxTokens: cap.tokens });
-  const header = codec.extras.betas === undefined ? null : headers.get(BETAS);
-  const betas = header === null ? undefined : screened.betasFor(model, header);
+  // A model whose own maximum is not above the cap needs no cap.
+  const cap = planned !== undefined && planned.tokens < model.top_provider.max_completion_tokens ? planned : undefined;
+  const prompt = cap === undefined ? requested : withSettings(requested, { maxTokens: cap.tokens });
+  const betaHeader = codec.extras.betas === undefined ? null : headers.get(BETAS);
+  const betas = betaHeader === null ? undefined : screened.betasFor(model, betaHeader);
   for (const name of betas?.dropped ?? []) dropped.add(name);
   return {
     model,
@@ -140,7 +139,9 @@ function admittedModel(
   };
 }
 
-/** The echo of a text request. Its body is parsed when an answer repeats it: few do. */
+/**
+ * The parts of a text request that its answer repeats. The body is parsed only if an answer repeats it, which is rare.
+ */
 class RequestEcho implements Echo {
   readonly requestId: string;
   readonly createdAt: number;
@@ -172,7 +173,7 @@ class RequestEcho implements Echo {
   }
 }
 
-/** A copy of an object with a number at a path of names. */
+/** Returns a copy of an object with a number at a path of member names. */
 function withNumber(object: JsonObject, [first = "", ...rest]: readonly string[], number: number): JsonObject {
   const inner = object[first];
   return { ...object, [first]: rest.length === 0 ? number : withNumber(isObject(inner) ? inner : {}, rest, number) };

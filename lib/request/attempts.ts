@@ -1,4 +1,4 @@
-/** Attempts at targets: their services, their form in the log and the ledger, and what they say about their targets. */
+/** Attempts at targets: how they are logged, entered in the ledger, and reported to the health of their targets. */
 import { delay } from "../abort.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { GatewayError } from "../errors.ts";
@@ -12,10 +12,10 @@ import { plainText } from "../text.ts";
 import type { Routing } from "./targets.ts";
 import { type Health, type Permit, type TargetKey, targetName } from "../routing/health.ts";
 
-/** Most UTF-16 code units of the message of an attempt or a failure. */
-const MESSAGE_CHARACTERS = 300;
+/** Longest message of an attempt or a failure, in UTF-16 code units. */
+const MAX_MESSAGE_LENGTH = 300;
 
-/** Services that the attempts of every request use. */
+/** Returns the options of `attemptTargets` for a request: the caller's own, and the services of the gateway. */
 export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, meter, choices, key, deadlineMs, once, ask, isOver }:
@@ -53,7 +53,7 @@ export function attemptsWith<T>(
         upstream,
         model,
         kind,
-        // Errors of these kinds have texts of our own, without parts of a prompt or an answer.
+        // The gateway wrote these messages. They contain no part of a prompt or an answer.
         reason: message,
         ...(vendor !== undefined && {
           status: vendor.status,
@@ -61,79 +61,84 @@ export function attemptsWith<T>(
           vendor_request_id: vendor.requestId,
         }),
         ...describeCause(cause),
-        // A stack of the gateway has no facts about an upstream.
+        // The gateway's own stack says nothing about an upstream.
         stack: undefined,
       });
     },
   };
 }
 
-/** The entry of an attempt. A message that may quote the client's request is left out. */
+/** Returns the ledger's record of an attempt. A message that may quote the client's request is left out. */
 function entryAttempt(
   { model, target: { upstream } }: Attempt,
   { outcome, ms, error, isClients = false }: EndedAttempt,
 ): EntryAttempt {
-  const attempt: EntryAttempt = { upstream, model: model.id, outcome, ms: Math.round(ms) };
-  if (error === undefined) return attempt;
+  const entry: EntryAttempt = { upstream, model: model.id, outcome, ms: Math.round(ms) };
+  if (error === undefined) return entry;
   const { vendor } = error;
   const message = isClients ? undefined : vendor === undefined ? error.message : vendor.message;
-  if (vendor !== undefined) attempt.status = vendor.status;
-  if (vendor?.code !== undefined) attempt.code = vendor.code;
-  if (message !== undefined) attempt.message = plainText(message, MESSAGE_CHARACTERS);
-  if (vendor?.requestId !== undefined) attempt.request_id = vendor.requestId;
-  return attempt;
+  if (vendor !== undefined) entry.status = vendor.status;
+  if (vendor?.code !== undefined) entry.code = vendor.code;
+  if (message !== undefined) entry.message = plainText(message, MAX_MESSAGE_LENGTH);
+  if (vendor?.requestId !== undefined) entry.request_id = vendor.requestId;
+  return entry;
 }
 
-/** Most targets that are remembered; those that failed longest ago go first. */
+/** Most targets whose last failure is kept. The oldest failure is removed first. */
 const MAX_TARGETS = 1_000;
 
-/** A failure of a target. The log has the same facts as `target_failed`: nothing of a prompt or an answer. */
+/**
+ * A failure of a target, without any part of a prompt or an answer. The log event `target_failed` has the same facts.
+ */
 export interface TargetFailure {
   /** Unix time in milliseconds. */
   at: number;
-  /** HTTP status of the vendor; absent: it did not answer. */
+  /** HTTP status of the vendor; absent if it did not answer. */
   status?: number;
-  /** The vendor's message, or the gateway's where the vendor did not answer. */
+  /** The vendor's message, or the gateway's if the vendor did not answer. */
   message: string;
 }
 
-/** By the name of the target. What keeps the health of targets outlives a configuration. */
+/** Last failures by target name. The key is the health tracker, because it outlives a reload of the configuration. */
 const failures = new WeakMap<Health, Map<string, TargetFailure>>();
 
 /** Remembers a failure. @param now Unix time in milliseconds */
 function recordFailure(health: Health, target: TargetKey, error: GatewayError, now: number): void {
-  const known = failures.get(health) ?? new Map<string, TargetFailure>();
-  failures.set(health, known);
+  const byTarget = failures.get(health) ?? new Map<string, TargetFailure>();
+  failures.set(health, byTarget);
   const { vendor } = error;
   const name = targetName(target);
-  known.delete(name);
-  known.set(name, {
+  byTarget.delete(name);
+  byTarget.set(name, {
     at: now,
     ...(vendor !== undefined && { status: vendor.status }),
-    message: plainText(vendor?.message ?? error.message, MESSAGE_CHARACTERS),
+    message: plainText(vendor?.message ?? error.message, MAX_MESSAGE_LENGTH),
   });
-  const [oldest] = known.keys();
-  if (known.size > MAX_TARGETS && oldest !== undefined) known.delete(oldest);
+  const [oldest] = byTarget.keys();
+  if (byTarget.size > MAX_TARGETS && oldest !== undefined) byTarget.delete(oldest);
 }
 
-/** The last failure of a target since the start of this process. */
+/** Returns the last failure of a target since this process started; undefined if there was none. */
 export function lastFailure(health: Health, target: TargetKey): TargetFailure | undefined {
   return failures.get(health)?.get(targetName(target));
 }
 
-/** Shorter answers say nothing about speed. */
-const MIN_TOKENS = 16;
+/** Fewest tokens of an answer whose speed is measured. The speed of shorter answers means nothing. */
+const MIN_MEASURED_TOKENS = 16;
 
-/** A stream and its target. */
+/** The facts that a target measurement needs about a stream. */
 export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
   permit: Permit;
   /** When the attempt began, by `monotonic`. */
   begunAt: number;
-  /** True if the request was given up: the target is not to blame then. */
+  /** Returns true if the request was aborted. Failures do not count against the target then. */
   isAborted: () => boolean;
 }
 
-/** Reports one stream to the health of its target. A failure before the first event is left to the retry. */
+/**
+ * Reports the speed and the failure of one stream to the health of its target. `attemptTargets` reports earlier
+ * failures.
+ */
 export class TargetMeasurement {
   readonly #stream: MeasuredStream;
   #firstAt: number | undefined;
@@ -142,7 +147,7 @@ export class TargetMeasurement {
     this.#stream = stream;
   }
 
-  /** The next events of the answer. */
+  /** Processes the next events of the answer. */
   take(events: readonly ReplyEvent[]): void {
     for (const event of events) {
       if (event.type === "error") this.broken(event.error);
@@ -151,7 +156,7 @@ export class TargetMeasurement {
     }
   }
 
-  /** The answer was cut short. */
+  /** Reports that the answer failed before its end. Nothing is reported before the first event. */
   broken(error: unknown): void {
     const { health, permit, isAborted } = this.#stream;
     if (this.#firstAt !== undefined && !isAborted()) health.report(permit, classifyFailure(error).outcome);
@@ -166,6 +171,8 @@ export class TargetMeasurement {
   #end(tokens = 0): void {
     const { health, monotonic, permit } = this.#stream;
     const ms = this.#firstAt === undefined ? 0 : monotonic() - this.#firstAt;
-    if (tokens >= MIN_TOKENS && ms > 0) health.recordSpeed(permit.target, { tokensPerSecond: tokens * 1_000 / ms });
+    if (tokens >= MIN_MEASURED_TOKENS && ms > 0) {
+      health.recordSpeed(permit.target, { tokensPerSecond: tokens * 1_000 / ms });
+    }
   }
 }

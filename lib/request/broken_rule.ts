@@ -1,53 +1,54 @@
-/** The rule that an invalid request breaks, in the words of its error without any text of the client. */
+/** Names the rule that an invalid request breaks: the text of its error, without any text of the client. */
 import type { GatewayError } from "../errors.ts";
 import { memberName } from "../observe/request_record.ts";
 import { redactShapes } from "../redact.ts";
 import { plainText } from "../text.ts";
 
-const LONGEST = 200;
+/** Longest rule, in UTF-16 code units. */
+const MAX_RULE_LENGTH = 200;
 
-/** Replacement of a text that may be the client's. */
-const LEFT_OUT = "…";
+/** Replaces text that may come from the client. */
+const ELLIPSIS = "…";
 
-/** Quoted words of the gateway's own, beside the names of members. */
-const OWN_WORDS: ReadonlySet<string> = new Set(
+/** Words that the gateway itself quotes in errors, beside member names. */
+const GATEWAY_WORDS: ReadonlySet<string> = new Set(
   "any assistant auto developer form-data high none required tool x-sluice-user x-sluice-tags metadata.user_id".split(
     " ",
   ),
 );
 
 /**
- * Returns the rule of an error of kind `invalid`, `too_large` or `unsupported_media_type`, which is the gateway's own. The
- * error's parameter is not repeated.
+ * Returns the rule of an error that the gateway itself made, of kind `invalid`, `too_large` or
+ * `unsupported_media_type`. The rule does not repeat the error's parameter.
  */
 export function brokenRule({ message, param, rule }: Pick<GatewayError, "message" | "param" | "rule">): string {
   const text = rule ?? withoutQuotes(param === undefined ? message : withoutParameter(message, param));
-  return redactShapes(plainText(text, LONGEST), LONGEST);
+  return redactShapes(plainText(text, MAX_RULE_LENGTH), MAX_RULE_LENGTH);
 }
 
-/** Removes a parameter's name from the beginning and the end, and replaces an unknown one elsewhere. */
+/** Removes a parameter's name from the start and the end. Elsewhere it replaces the name if it is unknown. */
 function withoutParameter(message: string, param: string): string {
   const name = RegExp.escape(param);
-  const known = memberName(param.replace(/\[\d*\]/g, ""));
+  const knownName = memberName(param.replace(/\[\d*\]/g, ""));
   return message
     .replace(new RegExp(`^(?:Invalid value for |Cannot (?:read|use) )?${name}: `), "")
     .replace(new RegExp(`: ${name}$`), "")
-    .replace(new RegExp(`(?<![\\w.])${name}(?![\\w[])`, "g"), known === param ? param : LEFT_OUT);
+    .replace(new RegExp(`(?<![\\w.])${name}(?![\\w[])`, "g"), knownName === param ? param : ELLIPSIS);
 }
 
 /**
- * Replaces everything from the first quotation mark to the last one, since a quoted text may have marks itself. Lists of
- * known words and punctuation remain.
+ * Replaces everything from the first quotation mark to the last one, because a quoted text may itself contain quotation
+ * marks. Lists of known words and punctuation stay.
  */
 function withoutQuotes(text: string): string {
   const from = text.indexOf('"');
   const to = text.lastIndexOf('"') + 1;
   if (to - from < 2) return text;
   const quoted = text.slice(from, to);
-  const words = quoted.slice(1, -1).split(/"(?:, | or |, or | and | or the header )"/);
-  return words.every(isOwnWord) ? text : text.slice(0, from) + LEFT_OUT + text.slice(to);
+  const quotedWords = quoted.slice(1, -1).split(/"(?:, | or |, or | and | or the header )"/);
+  return quotedWords.every(isGatewayWord) ? text : text.slice(0, from) + ELLIPSIS + text.slice(to);
 }
 
-function isOwnWord(word: string): boolean {
-  return /^[^\w\s"]$/.test(word) || OWN_WORDS.has(word) || memberName(word) === word && word !== "other";
+function isGatewayWord(word: string): boolean {
+  return /^[^\w\s"]$/.test(word) || GATEWAY_WORDS.has(word) || memberName(word) === word && word !== "other";
 }

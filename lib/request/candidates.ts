@@ -1,4 +1,4 @@
-/** The models that may answer a request: the one it asks for, then those it names to try next. */
+/** Finds the models that may answer a request: the requested model, then the alternatives that the request names. */
 import { requireCaller, requireModel } from "../access/permissions.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
@@ -13,40 +13,43 @@ import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences }
 import { checkModelRules } from "./rules.ts";
 import { isExpired, missingModel } from "../catalog/catalog.ts";
 
-/** A model that may answer, the prompt for it, and its prices at the time of admission, however long the request takes. */
+/**
+ * A model that may answer, the prompt for it, and its prices. The prices are those at admission until the request ends.
+ */
 export interface Candidate extends RequestPrices {
   model: Model;
-  /** The prompt, as this model can answer it. */
+  /** The prompt, adapted to the model. */
   prompt: Prompt;
   /** Parameters that the model does not support. */
   dropped: UnsupportedParameters;
 }
 
-/** A request body, and the names of members that were removed for every model. */
-interface NamedBody {
+/** A request body, and the names of the members that screening removed from it. */
+interface ReadBody {
   body: Pick<JsonBody, "value">;
   dropped: readonly string[];
 }
 
-/** Candidates and the client's provider preferences. */
+/** The candidates of a request, and the client's provider preferences. */
 export interface Candidates {
   preferences: ProviderPreferences;
-  /** At least one; the preferred one first. */
+  /** At least one candidate, the preferred one first. */
   candidates: readonly Candidate[];
 }
 
 /**
- * Finds the models. A model that the key may not use, that cannot meet the request, or whose price is above what the client
- * allows is passed over where another one is left.
- * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's preferences leave none
+ * Finds the models that may answer. A model is skipped if the key may not use it, if it cannot meet the request, or if
+ * its price is above the client's maximum.
+ * @throws {GatewayError} the first model's error if no model is left; `overloaded` if the client's preferences leave
+ * none
  */
-export function findCandidates(prompt: Prompt, context: RouteContext, body: NamedBody): Candidates {
-  const { provider, fallbacks } = prompt;
+export function findCandidates(requested: Prompt, context: RouteContext, body: ReadBody): Candidates {
+  const { provider, fallbacks } = requested;
   const preferences = readPreferences(provider, context.gateway);
-  const ids = fallbacks === undefined ? [prompt.model] : new Set([prompt.model, ...fallbacks]);
+  const ids = fallbacks === undefined ? [requested.model] : new Set([requested.model, ...fallbacks]);
   return {
     preferences,
-    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, prompt, { context, body })),
+    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, requested, { context, body })),
   };
 }
 
@@ -55,58 +58,64 @@ export function readPreferences(provider: Prompt["provider"], gateway: Gateway):
   return provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(gateway));
 }
 
-/** Makes the candidates of the models that a request names, by the rules of `findCandidates`. @throws as that */
+/**
+ * Makes a candidate of each model that a request names, by the rules of `findCandidates`.
+ * @throws {GatewayError} as `findCandidates`
+ */
 export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
   ids: Iterable<string>,
   preferences: ProviderPreferences,
   candidateOf: (id: string) => C,
 ): C[] {
-  let refusal: GatewayError | undefined;
-  const able: C[] = [];
+  let firstError: GatewayError | undefined;
+  const usable: C[] = [];
   for (const id of ids) {
     try {
       const candidate = candidateOf(id);
-      // Another name of a model that is asked already.
-      if (!able.some(({ model }) => model === candidate.model)) able.push(candidate);
+      // Two names may mean the same model.
+      if (!usable.some(({ model }) => model === candidate.model)) usable.push(candidate);
     } catch (thrown) {
       const error = toGatewayError(thrown);
-      // A model that is not there is a mistake, wherever it is named.
+      // A missing model is the client's mistake, even as an alternative.
       if ((error.kind !== "invalid" && error.kind !== "forbidden") || error.code === "model_not_found") throw thrown;
-      refusal ??= error;
+      firstError ??= error;
     }
   }
-  if (able.length === 0 && refusal !== undefined) throw refusal;
+  if (usable.length === 0 && firstError !== undefined) throw firstError;
   const candidates = preferences === NO_PREFERENCES
-    ? able
-    : able.filter(({ sheet }) => isPayable(preferences, unitPrices(sheet)));
+    ? usable
+    : usable.filter(({ sheet }) => isPayable(preferences, unitPrices(sheet)));
   if (candidates.length === 0) throw noTargetLeft("provider.max_price leaves no model");
   return candidates;
 }
 
-/** The error when the client's preferences exclude every target. A retry cannot help. */
+/** Returns the error for a request whose preferences exclude every target. SDKs are told not to retry. */
 export function noTargetLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
 }
 
 function candidateOf(
   id: string,
-  original: Prompt,
-  { context, body: { dropped: lost, body } }: { context: RouteContext; body: NamedBody },
+  requested: Prompt,
+  { context, body: { dropped: removed, body } }: { context: RouteContext; body: ReadBody },
 ): Candidate {
-  const param = PARAMETER_NAMES[original.protocol].fallbacks;
-  const model = id === original.model ? findModel(id, context) : findNamedFallback(id, { context, param });
+  const param = PARAMETER_NAMES[requested.protocol].fallbacks;
+  const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
   const dropped = new UnsupportedParameters();
-  for (const name of lost) dropped.add(name);
-  const prompt = checkModelRules(original, model, dropped, {
+  for (const name of removed) dropped.add(name);
+  const prompt = checkModelRules(requested, model, dropped, {
     body,
     privateNetworks: context.gateway.config.private_networks,
   });
   const { group } = requireCaller(context.caller);
-  const at = { factor: group.price_factor, now: context.gateway.now() };
-  return { model, prompt, dropped, ...pricesAt(model, at) };
+  const priceTerms = { factor: group.price_factor, now: context.gateway.now() };
+  return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
 }
 
-/** Finds an alternative model that a request names in `param`. @throws {GatewayError} as `findFallback`, with `param` */
+/**
+ * Finds an alternative model that a request names in `param`.
+ * @throws {GatewayError} as `findModel`, with `param`; a missing model is `invalid`
+ */
 export function findNamedFallback(
   id: string,
   { context, param, kind }: { context: RouteContext; param: string; kind?: "embedding" | "rerank" },
@@ -124,7 +133,7 @@ export function findNamedFallback(
   }
 }
 
-/** Names that clients may use for an upstream: its own and its vendor's. */
+/** Returns the names that clients may use for an upstream: its own name and its vendor's. */
 export function slugsOf(name: string, { config }: Pick<Gateway, "config">): readonly string[] {
   const vendor = config.upstreams[name]?.vendor;
   return vendor === undefined ? [name] : [name, vendor];
@@ -134,16 +143,16 @@ function knownSlugs(gateway: Gateway): ReadonlySet<string> {
   return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
 }
 
-/** Mismatches of models of another kind, by the kind that an endpoint calls. */
-const NOT_MADE: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
+/** What a model of the wrong kind cannot do, by the kind that an endpoint needs. */
+const CANNOT: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   text: "does not answer in text",
   image: "makes no images at this endpoint",
   embedding: "makes no embeddings",
   rerank: "does not rerank",
 };
 
-/** Abilities of models by kind, and their endpoints. */
-const INSTEAD: Readonly<Record<ModelKind, string>> = {
+/** What a model of each kind does, and at which endpoint. */
+const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
   text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
   image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",
   embedding: ": it makes embeddings: use POST /v1/embeddings",
@@ -155,25 +164,25 @@ const INSTEAD: Readonly<Record<ModelKind, string>> = {
  * Finds the model of a request to an endpoint for models of one kind.
  * @throws {GatewayError} `forbidden`, `not_found`, or `invalid` for a model of another kind, with the right endpoint
  */
-export function findModel(id: string, context: RouteContext, kind: keyof typeof NOT_MADE = "text"): Model {
+export function findModel(id: string, context: RouteContext, kind: keyof typeof CANNOT = "text"): Model {
   const { gateway, record } = context;
   const caller = requireCaller(context.caller);
   const model = gateway.catalog.find(id);
-  // Unknown names are free text of the client's.
+  // An unknown name could be any text, so it is not recorded.
   record.requestedModel = model?.id ?? "other";
   if (model !== undefined) requireModel(caller, model.id, { name: id });
   if (model === undefined || isExpired(model, gateway.now())) {
     const missing = missingModel(id, { gateway, caller });
-    // A name that lacks only the vendor of a model that the caller may use is a mistake, not a breach.
+    // If only the vendor prefix is missing from a model that the caller may use, the client gets a suggestion.
     if (model === undefined && missing.suggestion === undefined) requireModel(caller, id, { isKnown: false });
     throw missing.error;
   }
   const actual = kindOfModalities(model.architecture.output_modalities);
   if (actual === kind) return model;
-  throw new GatewayError("invalid", `Model "${id}" ${NOT_MADE[kind]}${INSTEAD[actual]}`, { param: "model" });
+  throw new GatewayError("invalid", `Model "${id}" ${CANNOT[kind]}${ENDPOINT_HINTS[actual]}`, { param: "model" });
 }
 
-/** Finds an alternative model that a request names. @throws {GatewayError} as `findModel` */
-function findFallback(id: string, context: RouteContext, kind?: keyof typeof NOT_MADE): Model {
+/** Finds an alternative model. The copy of the record keeps the first model as the requested one. */
+function findFallback(id: string, context: RouteContext, kind?: keyof typeof CANNOT): Model {
   return findModel(id, { ...context, record: { ...context.record } }, kind);
 }

@@ -1,5 +1,6 @@
 /**
- * Notices clients that disconnect before a response, and decides whether answers are read to their end for the bill.
+ * Notices that a client disconnects before the response, and decides whether its answer is read to the end for the
+ * bill.
  */
 import type { PhaseTimers, Timer } from "../phase_timers.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
@@ -13,22 +14,22 @@ import type { Meter } from "../billing/meter.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 
 /**
- * Time after which the abort signal of a request for a whole answer is read, in milliseconds: the first read costs 14
- * thousand instructions, and a fast answer is over by then. A client that disconnected earlier is noticed at that time,
- * too.
+ * Delay before the abort signal of a request for a whole answer is read, in milliseconds. The first read costs 14
+ * thousand instructions, and a fast answer has ended by then. A client that disconnects earlier is noticed after the
+ * delay.
  */
-const ASK_MS = 20;
+const SIGNAL_DELAY_MS = 20;
 
 /** Options of a client watch. */
 export interface ClientWatchOptions {
-  /** True: the client gets a stream, so that its signal is read at once. */
+  /** True if the client gets a stream. Its abort signal is read at once then. */
   stream: boolean;
   timers: PhaseTimers;
   /** Called once, when the client has disconnected. */
   disconnected: () => void;
 }
 
-/** The watch over the client of one request. */
+/** Watches whether the client of one request disconnects. */
 export class ClientWatch {
   readonly #request: Request;
   readonly #timers: PhaseTimers;
@@ -41,7 +42,7 @@ export class ClientWatch {
     this.#timers = timers;
     this.#disconnected = disconnected;
     if (stream) this.#readSignal();
-    else this.#timer = timers.set(ASK_MS, () => this.#readSignal());
+    else this.#timer = timers.set(SIGNAL_DELAY_MS, () => this.#readSignal());
   }
 
   /** True once the client is known to have disconnected. */
@@ -49,7 +50,7 @@ export class ClientWatch {
     return this.#signal?.aborted === true;
   }
 
-  /** Stops watching: the body of the response reports a client that disconnects, or there is no response. */
+  /** Stops watching. From then on the body of the response reports a disconnect, or the request has failed. */
   stop(): void {
     if (this.#timer !== undefined) this.#timers.clear(this.#timer);
     this.#signal?.removeEventListener("abort", this.#disconnected);
@@ -65,13 +66,13 @@ export class ClientWatch {
 /** Facts about the upstream request. */
 export interface SentRequest {
   model: Pick<Model, "reasoning" | "architecture">;
-  /** Protocol of the upstream; absent for embedded models. */
+  /** Protocol of the upstream; undefined for embedded models. */
   upstreamProtocol: string | undefined;
   /** Parameters that the upstream does not support. */
   dropped: UnsupportedParameters;
 }
 
-/** Facts about the answer so far. */
+/** Facts about the answer so far, which decide whether its cost can be counted. */
 export interface Shown {
   /** True if the upstream sent a reasoning block. */
   reasoning: boolean;
@@ -80,20 +81,20 @@ export interface Shown {
 }
 
 /**
- * Returns true if the upstream can be cancelled when the client disconnects, because the sent events can be counted.
- * Returns false if there may be hidden output, or input that only the upstream can count. A whole answer shows nothing
- * before its end.
+ * Returns true if the upstream can be cancelled when the client disconnects, because the gateway can count the tokens
+ * itself. Returns false if there may be hidden output, or input that only the upstream can count. An answer that is not
+ * streamed shows nothing before its end.
  */
-export function isCountable(prompt: Prompt, request: SentRequest, received: Shown): boolean {
-  if (!prompt.stream || received.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
+export function isCountable(prompt: Prompt, sent: SentRequest, shown: Shown): boolean {
+  if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
   // Only text is counted.
-  if (request.model.architecture.output_modalities.some((modality) => modality !== "text")) return false;
+  if (sent.model.architecture.output_modalities.some((modality) => modality !== "text")) return false;
   // Rejected prediction tokens are billed but not shown.
-  if (mayReason(prompt, request) || prompt.unknownMembers?.members.prediction !== undefined) return false;
-  return received.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
+  if (mayReason(prompt, sent) || prompt.unknownMembers?.members.prediction !== undefined) return false;
+  return shown.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
 }
 
-/** True if the model can reason and reasoning is not effectively disabled. */
+/** Returns true if the model can reason and the request does not effectively disable reasoning. */
 function mayReason(
   { reasoning }: Prompt,
   { model: { reasoning: can }, upstreamProtocol, dropped }: SentRequest,
@@ -114,7 +115,7 @@ function mayReason(
   }
 }
 
-/** True if the prompt has a file whose token count depends on the vendor. */
+/** Returns true if a message has a file whose token count depends on the vendor. */
 function hasFile({ blocks }: { blocks: readonly ContentBlock[] }): boolean {
   return blocks.some((block) => {
     if (block.type === "tool_result") return hasFile(block);
@@ -129,22 +130,23 @@ export interface DisconnectedRequest {
   model: Pick<Model, "on_disconnect">;
   /** Prices of the request. */
   sheet: Readonly<PriceSheet>;
-  /** True if the sent events can be counted. */
+  /** Returns true if the gateway can count the sent tokens itself. */
   isCountable: () => boolean;
   meter: Pick<Meter, "hasAttempted" | "done">;
 }
 
 /**
- * Begins to drain a request's upstream where the model wants it, and where not too many are drained already. It counts
- * until its meter has ended. A request that was not sent or costs nothing is not drained.
- * @returns false where the upstream is to be cancelled
+ * Begins to drain a request's upstream if the model's `on_disconnect` asks for it and not too many upstreams are being
+ * drained. The drain counts against that limit until the request's meter has ended. A request that was not sent is not
+ * drained. With `on_disconnect: "auto"`, neither is one that costs nothing or that the gateway can count.
+ * @returns false if the upstream must be cancelled
  */
 export function beginDrain(
   { model: { on_disconnect }, sheet, isCountable, meter }: DisconnectedRequest,
   { gateway, requestId }: Pick<RouteContext, "gateway" | "requestId">,
 ): boolean {
-  const wants = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
-  if (!wants || !meter.hasAttempted) return false;
+  const isWanted = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
+  if (!isWanted || !meter.hasAttempted) return false;
   const { config, drains, log } = gateway;
   const isBegun = drains.begin(meter.done, config.resource_limits.drained_requests);
   if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });

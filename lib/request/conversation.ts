@@ -1,4 +1,4 @@
-/** Tells the requests of one conversation from others, for prompt-cache affinity. */
+/** Recognizes the requests of one conversation, for prompt-cache affinity. */
 import { type JsonDocument, memberText, scanElements } from "../json/mod.ts";
 import { conversationId } from "../routing/affinity.ts";
 import { type TargetKey, targetName } from "../routing/health.ts";
@@ -12,31 +12,33 @@ const SESSION_HEADERS = ["x-session-affinity", "x-session-id", "x-claude-code-se
 /** Members that name a conversation: OpenAI's, and OpenRouter's. */
 const SESSION_MEMBERS = ["prompt_cache_key", "session_id"];
 
-/** Longest id that is used; longer ones are cut. */
-const LONGEST_ID = 512;
+/** Longest session id that is used, in UTF-16 code units. Longer ids are cut. */
+const MAX_ID_LENGTH = 512;
 
-/** Characters of each part of a prefix that identify it; a message's length does so, too. */
+/** Characters of each part of a prefix that identify the prefix, together with the length of each message. */
 const PART_CHARS = 4_096;
 
-/** Characters in which the first messages are looked for: the worst text of 30 million takes 400 ms. */
+/** Characters that are searched for the first messages. Searching the worst text of 30 million takes 400 ms. */
 const SEARCHED_CHARS = 262_144;
 
-/** Bodies below this have no prefix that vendors cache: they do so from 1,024 tokens on. */
-const MIN_BYTES = 4_096;
+/** Smallest body with a prefix that vendors cache: they cache 1,024 tokens and more. */
+const MIN_CACHED_BYTES = 4_096;
 
-/** Members at the start of a prompt, which stay the same in every turn of a conversation. */
+/** Members at the start of a prompt that stay the same throughout a conversation. */
 const PREFIX_MEMBERS = ["system", "instructions", "tools"];
 
-const USER = /"role"\s*:\s*"user"/;
+const USER_ROLE = /"role"\s*:\s*"user"/;
 
 /** A conversation with a model. */
 export interface Conversation {
   id: string;
-  /** Name of the target that answered its last request; `undefined` where none is remembered. */
+  /**
+   * Name of the target that answered the last request, and may have the prompt in its cache; `undefined` if unknown.
+   */
   warm: string | undefined;
 }
 
-/** The conversation of a request; `undefined` where it has none, or where affinity is off. */
+/** Finds the conversation of a request; `undefined` if it has none, or if affinity is off. */
 export function findConversation(body: JsonBody, { context, request, key }: RequestState): Conversation | undefined {
   const { gateway: { config, conversations }, record } = context;
   if (config.routing.affinity_minutes === 0) return undefined;
@@ -44,21 +46,22 @@ export function findConversation(body: JsonBody, { context, request, key }: Requ
   return id === undefined ? undefined : { id, warm: conversations.find(key, id) };
 }
 
-/** The relation of a target to the prompt cache of a conversation. */
+/** Returns whether a target answered the last request of a conversation, as the ledger records it. */
 export function affinityOf(conversation: Conversation, target: TargetKey): Affinity {
   if (conversation.warm === undefined) return "miss";
   return conversation.warm === targetName(target) ? "hit" : "moved";
 }
 
 /**
- * Id of a request's conversation: its cache key, the session that its client names, or else the start of its prompt up to
- * the first message of the user. `undefined` for a short prompt without any of them.
+ * Returns the id of a request's conversation. It is derived from the prompt's cache key, else from the session that the
+ * client names, else from the start of the prompt up to the user's first message. `undefined` for a short prompt
+ * without a cache key and a session.
  */
 function conversationOf(body: JsonBody, headers: Pick<Headers, "get">, bytes: number): string | undefined {
   const session = sessionOf(body, headers);
   const model = String(headOf(body).model);
-  if (session !== undefined) return conversationId([model, session.slice(0, LONGEST_ID)]);
-  if (bytes < MIN_BYTES) return undefined;
+  if (session !== undefined) return conversationId([model, session.slice(0, MAX_ID_LENGTH)]);
+  if (bytes < MIN_CACHED_BYTES) return undefined;
   const members = PREFIX_MEMBERS.map((name) => memberText(body, name, PART_CHARS) ?? "");
   const messages = firstMessages(body).flatMap((text) => [String(text.length), text.slice(0, PART_CHARS)]);
   return conversationId([model, ...members, ...messages]);
@@ -77,7 +80,7 @@ function sessionOf(body: JsonBody, headers: Pick<Headers, "get">): string | unde
   return undefined;
 }
 
-/** The messages up to the first one of the user; a prompt that is a text has only itself. */
+/** Returns the texts of the messages up to the user's first one. A prompt that is a string counts as one message. */
 function firstMessages(body: JsonDocument): string[] {
   const text = memberText(body, "messages", SEARCHED_CHARS) ?? memberText(body, "input", SEARCHED_CHARS) ?? "";
   if (!text.startsWith("[")) return [text];
@@ -85,7 +88,7 @@ function firstMessages(body: JsonDocument): string[] {
   for (const { start, end } of scanElements(text)) {
     const message = text.slice(start, end);
     messages.push(message);
-    if (USER.test(message)) break;
+    if (USER_ROLE.test(message)) break;
   }
   return messages;
 }

@@ -1,4 +1,4 @@
-/** Counts the input of a messages request, without answering it. */
+/** Counts the input tokens of a request in the messages protocol, without sending it to an upstream. */
 import { requireCaller } from "../access/permissions.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -12,12 +12,14 @@ import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
 
-/** Permits of requests that are only counted: nothing is sent to a vendor, so every tool and item passes. */
+/**
+ * Returns the permits of a request that is only counted. Nothing is sent to a vendor, so every tool and item passes.
+ */
 export function permitsForCounting({ caller }: RouteContext): Permits {
   return { vendorState: requireCaller(caller).group.vendor_state === true, checkTool() {}, checkItem() {} };
 }
 
-/** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
+/** Answers `POST /anthropic/v1/messages/count_tokens`: counts system, tools, messages and media in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
   checkVersion(request.headers.get("anthropic-version"));
   const body = await context.readJson();

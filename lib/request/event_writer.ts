@@ -1,10 +1,10 @@
-/** Encodes the events of one translated answer, until its end. */
+/** Writes the events of a translated answer as frames of the client's protocol. */
 import type { GatewayError } from "../errors.ts";
 import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 
-/** Writes the events of one answer in the client's protocol. */
+/** Writes the events of one answer in the client's protocol, up to the first `finish` or `error` event. */
 export class EventWriter {
   readonly #writer: Machine<ReplyEvent, Frame>;
   #isOver = false;
@@ -18,7 +18,10 @@ export class EventWriter {
     return this.#isOver;
   }
 
-  /** The next step; `events` absent: the answer has no more. @returns absent after the last */
+  /**
+   * Writes the next events as one step. Without `events`, the answer has ended.
+   * @returns undefined after the last step
+   */
   write(events: ReplyEvent[] | undefined): Step | undefined {
     if (this.#isOver) return undefined;
     const frames: Frame[] = [];
@@ -30,11 +33,11 @@ export class EventWriter {
       for (const frame of this.#writer.push(event)) frames.push(frame);
     }
     if (this.#isOver) frames.push(...this.#writer.end());
-    // Until its end, an answer is written as it comes.
+    // Only the end of an answer can hold usage, so the frames of a step with content need no inspection.
     return { frames, events: events ?? [], contentFrames: hasContent ? frames.length : 0 };
   }
 
-  /** Frames that end the answer with an error. */
+  /** Returns the frames that end the answer with an error. */
   fail(error: GatewayError): Frame[] {
     return [...this.#writer.push({ type: "error", error }), ...this.#writer.end()];
   }

@@ -1,7 +1,8 @@
 /**
- * Screens the vendor features of a request beyond tokens: features that the operator has not allowed are removed and named,
- * or refused if the answer would change without them. The original body is screened once, before anything is reserved, so
- * relayed and translated requests have the same rules.
+ * Screens a request for vendor features that cost more than tokens or use the vendor's stored state. Features that the
+ * operator has not allowed are removed and named to the client, or refused if the answer would change without them. The
+ * original body is screened once, before anything is reserved, so that relayed and translated requests have the same
+ * rules.
  */
 import type { HostedTool, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
@@ -32,32 +33,32 @@ import { GatewayError } from "../errors.ts";
 import { countOf } from "../protocols/members.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 
-/** Names of beta features, as they may go on. */
+/** The beta features that may be passed on to an upstream. */
 export interface Betas {
-  /** The header's value; `null`: there is none. */
+  /** Value of the header for the upstream; `null` if it gets none. */
   value: string | null;
-  /** Dropped members. */
+  /** Removed features, each as `anthropic-beta.NAME`. */
   dropped: readonly string[];
 }
 
-/** The header that names beta features. */
+/** The request header that names beta features. */
 export const BETAS = "anthropic-beta";
 
-/** A body without the features that its key may not use. */
+/** A request body without the features that the caller may not use. */
 export class Screened implements Permits {
   body: JsonBody;
   readonly vendorState: boolean;
   readonly permissions: ExtraPermissions;
-  /** The screened members. Contents that a scan recognized need no screening. */
+  /** The members that are screened. Contents that a scan recognized are not among them: they need no screening. */
   readonly #head: JsonObject;
   readonly #codec: Codec;
   #lazyEdits: BodyEdits | undefined;
   #lazyTools: ToolScreening | undefined;
 
   /**
-   * Removes from a body what its caller may not use.
-   * @throws {GatewayError} `invalid` for vendor state, for a choice that forces a removed tool, and if the client requires
-   * every parameter
+   * Removes from a body the features that its caller may not use.
+   * @throws {GatewayError} `invalid` for vendor state, for a tool choice that forces a removed tool, and for every
+   * feature that would be removed if the client requires all parameters
    */
   constructor(body: JsonBody, codec: Codec, caller: ExtrasCaller) {
     this.body = body;
@@ -81,11 +82,12 @@ export class Screened implements Permits {
     return this.permissions.dropped;
   }
 
-  /** Most bodies need no edit, and most have no tools to screen: both are made when they are needed. */
+  /** Created when needed: most bodies need no edit. */
   get #edits(): BodyEdits {
     return this.#lazyEdits ??= new BodyEdits(this.body);
   }
 
+  /** Created when needed: most bodies have no tools to screen. */
   get #tools(): ToolScreening {
     return this.#lazyTools ??= new ToolScreening({
       value: this.#head,
@@ -112,7 +114,9 @@ export class Screened implements Permits {
   #screenSpelling(name: string): void {
     const usual = usualName(name);
     const { schema, extras } = this.#codec;
-    if (!Object.hasOwn(schema.shape, usual) && !Object.hasOwn(extras.members, usual) && !ROUTING.has(usual)) return;
+    if (!Object.hasOwn(schema.shape, usual) && !Object.hasOwn(extras.members, usual) && !ROUTING_MEMBERS.has(usual)) {
+      return;
+    }
     this.permissions.dropSpelling(name, usual);
     this.#edits.remove(name);
   }
@@ -120,8 +124,10 @@ export class Screened implements Permits {
   checkItem(item: JsonObject, param: string): void {
     const { nested, lookedUp = {}, toolReports } = this.#codec.extras;
     const type = String(item.type);
-    const extra = Object.hasOwn(lookedUp, type) ? lookedUp[type] : undefined;
-    if (extra !== undefined && !this.vendorState && asksForSomething(item.id) && !asksForSomething(item[extra])) {
+    const contentMember = Object.hasOwn(lookedUp, type) ? lookedUp[type] : undefined;
+    const isLookedUp = contentMember !== undefined && asksForSomething(item.id) &&
+      !asksForSomething(item[contentMember]);
+    if (isLookedUp && !this.vendorState) {
       throw this.permissions.refusal({ asks: "vendor_state" }, `${param}.id`);
     }
     const ownTools = nested?.types.has(type) || toolReports?.has(type);
@@ -151,14 +157,14 @@ export class Screened implements Permits {
     }
   }
 
-  /** The beta features of a request that may be passed on to a model. `header`: those that the client names. */
+  /** Returns the beta features that may be passed on to a model. @param header the client's header */
   betasFor({ context_length }: Pick<Model, "context_length">, header: string): Betas {
     const { betas } = this.#codec.extras;
     if (betas === undefined) return { value: header, dropped: [] };
-    const known = Object.entries(betas);
+    const prefixes = Object.entries(betas);
     const dropped: string[] = [];
     const permitted = header.split(",").map((name) => name.trim()).filter((name) => {
-      const [, extra] = known.find(([start]) => name.toLowerCase().startsWith(start)) ?? [];
+      const [, extra] = prefixes.find(([start]) => name.toLowerCase().startsWith(start)) ?? [];
       const mayPass = extra === undefined ||
         (extra.asks === "long_context" ? context_length > extra.over : this.permissions.permits(extra));
       if (!mayPass) dropped.push(`${BETAS}.${name}`);
@@ -169,13 +175,13 @@ export class Screened implements Permits {
   }
 }
 
-/** Members that choose a model, in one protocol or another. */
-const ROUTING: ReadonlySet<string> = new Set(["model", "models", "provider", "fallbacks", "tools"]);
+/** Members that choose a model or its tools in any protocol. Misspellings of them are removed in every protocol. */
+const ROUTING_MEMBERS: ReadonlySet<string> = new Set(["model", "models", "provider", "fallbacks", "tools"]);
 
-/** The caller of a request, as far as its permissions matter. */
+/** The parts of a caller that decide what it may use. */
 export type ExtrasCaller = Pick<Caller, "group" | "groupName" | "rules">;
 
-/** Grants the extras of one request, and notes them: those that are granted, and those that are taken out of the body. */
+/** Decides which extras of one request are permitted, and records those that are granted and those that are removed. */
 export class ExtraPermissions {
   readonly #value: JsonObject;
   readonly #caller: ExtrasCaller;
@@ -204,7 +210,7 @@ export class ExtraPermissions {
     return [...this.#dropped];
   }
 
-  /** Records a requested feature if it is permitted. */
+  /** Records a requested feature if it is permitted. @returns whether it is permitted */
   takes(extra: Extra, value?: JsonObject): boolean {
     if (!this.permits(extra)) return false;
     switch (extra.asks) {
@@ -214,7 +220,7 @@ export class ExtraPermissions {
         return true;
       }
       case "service_tier":
-        // There is no price for two at once.
+        // There is no price for a request with two service tiers.
         if (this.#tier !== undefined && this.#tier !== extra.tier) return false;
         this.#tier = extra.tier;
         return true;
@@ -226,13 +232,13 @@ export class ExtraPermissions {
     }
   }
 
-  /** True if the key may use the feature. */
+  /** Returns whether the caller may use the feature. */
   permits(extra: Extra): boolean {
     const { group } = this.#caller;
     switch (extra.asks) {
       case "hosted_tool":
         return group.hosted_tools?.includes(extra.tool) === true &&
-          (extra.tool !== IMAGES || mayCall(this.#caller, "images"));
+          (extra.tool !== IMAGE_TOOL || mayCall(this.#caller, "images"));
       case "service_tier":
         return group.service_tiers?.includes(extra.tier) === true;
       case "remote_mcp":
@@ -245,14 +251,14 @@ export class ExtraPermissions {
     }
   }
 
-  /** Notes that it is taken out. @throws {GatewayError} `invalid` where the client requires every parameter */
+  /** Records that a feature is removed. @throws {GatewayError} `invalid` if the client requires all parameters */
   drop(extra: Extra, name: string): void {
     const { provider } = this.#value;
     if (isObject(provider) && provider.require_parameters === true) throw this.refusal(extra, name);
     this.#dropped.add(name);
   }
 
-  /** Notes that a misspelled name is taken out. @throws {GatewayError} as `drop` */
+  /** Records that a member with an unusual spelling is removed. @throws {GatewayError} as `drop` */
   dropSpelling(name: string, usual: string): void {
     const { provider } = this.#value;
     if (isObject(provider) && provider.require_parameters === true) {
@@ -261,15 +267,15 @@ export class ExtraPermissions {
     this.#dropped.add(name);
   }
 
-  /** The error for a feature that is not permitted and cannot be dropped. */
+  /** Returns the error for a feature that is not permitted and cannot be removed. */
   refusal(extra: Extra, member: string, code?: string): GatewayError {
     const { groupName } = this;
     const { group } = this.#caller;
     const { what, setting } = wordsOf(extra);
-    const isImages = extra.asks === "hosted_tool" && group.hosted_tools?.includes(extra.tool) === true;
+    const lacksImages = extra.asks === "hosted_tool" && group.hosted_tools?.includes(extra.tool) === true;
     const allow = setting === undefined
       ? ""
-      : `. The operator can allow it in groups.${groupName}.${isImages ? "endpoints (images)" : setting}`;
+      : `. The operator can allow it in groups.${groupName}.${lacksImages ? "endpoints (images)" : setting}`;
     return new GatewayError("invalid", `Cannot use ${member}: group "${groupName}" may not use ${what}${allow}`, {
       param: member,
       ...(code !== undefined && { code }),
@@ -282,7 +288,7 @@ export class ExtraPermissions {
     if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) {
       return vendorState === undefined ? prompt : withSettings(prompt, vendorState);
     }
-    // A member of another protocol does not bind the vendor.
+    // The vendor honours the call limit only in its own protocol.
     const maxCalls = this.#callLimit === "max_tool_calls" ? countOf(this.#value.max_tool_calls) : undefined;
     const extras = {
       hostedTools: this.#hosted,
@@ -294,8 +300,8 @@ export class ExtraPermissions {
   }
 }
 
-/** The hosted tool that makes images: its group needs the endpoint that makes them, too. */
-const IMAGES = "image_generation";
+/** The hosted tool that makes images. A group also needs permission for the image endpoints to use it. */
+const IMAGE_TOOL = "image_generation";
 
 function wordsOf(extra: Extra): { what: string; setting?: string } {
   switch (extra.asks) {
@@ -313,11 +319,12 @@ function wordsOf(extra: Extra): { what: string; setting?: string } {
   }
 }
 
-/** The edits of one body. */
+/** Collects edits of a body, and applies them to its text and its value. */
 export class BodyEdits {
   readonly #body: JsonBody;
-  /** New values of members; `undefined` where one goes. */
+  /** New values of members; `undefined` for a member that is removed. */
   readonly #values: Record<string, Json | undefined> = {};
+  /** New JSON texts of the same members. */
   readonly #texts: Record<string, string | undefined> = {};
 
   constructor(body: JsonBody) {
@@ -336,7 +343,7 @@ export class BodyEdits {
     this.#texts[name] = writeJson(value);
   }
 
-  /** A list with other contents, whose text keeps the client's spelling. */
+  /** Removes the parts at `cuts` from a list. The text of the other parts stays as the client wrote it. */
   cut(name: string, value: Json[], cuts: readonly JsonPath[]): void {
     const { text, members } = this.#body;
     const member = members.find((member) => member.name === name);
@@ -346,7 +353,7 @@ export class BodyEdits {
       : removePaths(text.slice(member.start, member.end), cuts);
   }
 
-  /** The body with its edits. */
+  /** Returns the edited body; the same body if there are no edits. */
   apply(): JsonBody {
     if (Object.keys(this.#texts).length === 0) return this.#body;
     const value = Object.fromEntries(

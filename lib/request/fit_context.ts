@@ -1,4 +1,4 @@
-/** Makes a prompt fit the model's context window, or refuses it. */
+/** Makes a prompt fit the model's context window by dropping old turns, or refuses it. */
 import type { Message, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { countMessages, countPrompt } from "../billing/count_prompt.ts";
@@ -9,31 +9,31 @@ import type { Codec } from "../protocols/codec.ts";
 export interface Fitted {
   prompt: Prompt;
   /**
-   * Size of the prompt in o200k tokens, at most the model's context. Counted when first asked for: most upstreams count for
-   * themselves.
+   * Returns the size of the prompt in o200k tokens, at most the model's context. The prompt is counted at the first
+   * call, because most upstreams report the size.
    */
   countInput: () => Promise<number>;
 }
 
-/** The context window that a prompt must fit. */
+/** The conditions that a prompt must fit. */
 export interface Fit {
   model: Model;
   codec: Codec;
   /** True if the upstream itself refuses prompts that are too long. */
   checkedUpstream: boolean;
-  /** Output tokens that the client asked for; absent: it named no limit. */
+  /** Output limit that the client set, in tokens; absent if it set none. */
   maxTokens?: number | undefined;
 }
 
 /**
- * Counts the input where the upstream does not check it, or where the client wants it shortened. Where it is over the
- * context window, together with the output that the client asked for, `truncation: auto` drops the oldest turns; anything
- * else is refused in the protocol's own words.
- * @throws {GatewayError} `invalid`
+ * Counts the input if the upstream does not check its size, or if the client allows truncation. If the input and the
+ * output limit together exceed the context window, `truncation: auto` drops the oldest turns; otherwise the request is
+ * refused.
+ * @throws {GatewayError} `invalid`, with the message that clients of the protocol know
  */
 export function fitContext(prompt: Prompt, fit: Fit): Fitted | Promise<Fitted> {
   if (fit.checkedUpstream && prompt.truncation !== "auto") {
-    return { prompt, countInput: counting(prompt, fit.model.context_length) };
+    return { prompt, countInput: countOnce(prompt, fit.model.context_length) };
   }
   return countAndFit(prompt, fit);
 }
@@ -49,13 +49,13 @@ async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
 }
 
-/** Counts once. */
-function counting(prompt: Prompt, limit: number): () => Promise<number> {
+/** Returns a function that counts a prompt at its first call. */
+function countOnce(prompt: Prompt, limit: number): () => Promise<number> {
   let count: Promise<number> | undefined;
   return () => count ??= countAtMost(prompt, limit);
 }
 
-/** An accepted prompt is no larger than the context, whatever the estimate of its images and files. */
+/** Counts a prompt that the upstream accepted, so it fits the context even if the estimate for its media is higher. */
 async function countAtMost(prompt: Prompt, limit: number): Promise<number> {
   return Math.min(await countPrompt(prompt, await loadTokenCounter()), limit);
 }
@@ -67,9 +67,9 @@ function sum({ fixed, messages }: { fixed: number; messages: number[] }): number
 /** A prompt without its oldest turns. */
 export interface Truncated {
   prompt: Prompt;
-  /** Number of messages that went. */
+  /** Number of removed messages. */
   dropped: number;
-  /** Their size in tokens. */
+  /** Size of the removed messages in tokens. */
   tokens: number;
 }
 
@@ -78,7 +78,7 @@ export interface Truncated {
  * the next user message; a tool call and its result are always in the same turn. System messages stay where they
  * are, and the last turn stays.
  * @param counts sizes in tokens: `messages[i]` of the message at index i, `fixed` of everything else
- * @returns undefined where even the last turn is too large
+ * @returns undefined if even the last turn is too large
  */
 export function truncate(
   prompt: Prompt,
@@ -88,11 +88,11 @@ export function truncate(
   const { messages } = prompt;
   const sizes = messages.map((_, index) => counts.messages[index] ?? 0);
   let size = sizes.reduce((sum, tokens) => sum + tokens, counts.fixed);
-  const begins = turnBegins(messages);
+  const turnStarts = findTurnStarts(messages);
   let end = 0;
   let dropped = 0;
   let tokens = 0;
-  for (const next of begins.slice(1)) {
+  for (const next of turnStarts.slice(1)) {
     if (size <= limit) break;
     for (; end < next; end++) {
       if (messages[end]?.role === "system") continue;
@@ -107,29 +107,29 @@ export function truncate(
   return { prompt: { ...prompt, messages: remaining }, dropped, tokens };
 }
 
-/** Indices at which turns begin, the first of them 0. */
-function turnBegins(messages: readonly Message[]): number[] {
-  const begins = [0];
-  const joined = insidePairs(messages);
-  let before: Message | undefined;
+/** Returns the indices at which turns start. The first one is 0. */
+function findTurnStarts(messages: readonly Message[]): number[] {
+  const turnStarts = [0];
+  const insidePair = findIndicesInsidePairs(messages);
+  let previous: Message | undefined;
   messages.forEach((message, index) => {
     if (message.role === "system") return;
-    // The user may say one thing in several messages.
-    const goesOn = before === undefined || (before.role === "user" && !hasResult(before));
-    if (message.role === "user" && !hasResult(message) && !goesOn && !joined.has(index)) begins.push(index);
-    before = message;
+    // Several user messages in a row belong to one turn.
+    const continues = previous === undefined || (previous.role === "user" && !hasResult(previous));
+    if (message.role === "user" && !hasResult(message) && !continues && !insidePair.has(index)) turnStarts.push(index);
+    previous = message;
   });
-  return begins;
+  return turnStarts;
 }
 
 function hasResult({ blocks }: Message): boolean {
   return blocks.some((block) => block.type === "tool_result");
 }
 
-/** Indices at which a cut would part a call from its result. */
-function insidePairs(messages: readonly Message[]): Set<number> {
+/** Returns the indices at which a cut would separate a tool call from its result. */
+function findIndicesInsidePairs(messages: readonly Message[]): Set<number> {
   const calledAt = new Map<string, number>();
-  // At each index, how many more pairs are open from there on than before.
+  // For each index, the change in the number of open pairs: +1 after a call, -1 after its result.
   const change = new Array<number>(messages.length + 1).fill(0);
   const add = (index: number, pairs: number) => change[index] = (change[index] ?? 0) + pairs;
   messages.forEach(({ blocks }, index) => {

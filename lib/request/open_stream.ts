@@ -1,4 +1,4 @@
-/** Opens the stream of a text request, and makes an answer of a target ready for it. */
+/** Creates the stream loop of a text request, and prepares a target's answer for it. */
 import { hostedCallsOf } from "../billing/extras.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
 import { OtherAnswers } from "./other_answers.ts";
@@ -10,7 +10,7 @@ import { type StreamedAnswer, StreamLoop } from "./stream_loop.ts";
 import { StreamMeter } from "./stream_meter.ts";
 import { targetMs } from "./targets.ts";
 
-/** Creates the stream loop of a request. `StreamLoop.open` gives it an answer. */
+/** Creates the stream loop of a request. It has no answer until `StreamLoop.open`. */
 export function openStream(state: RequestState): StreamLoop {
   const { codec, context: { gateway: { config }, timers } } = state;
   return new StreamLoop({

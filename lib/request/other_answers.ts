@@ -1,6 +1,6 @@
 /**
- * Counts the answers beside the first of a request for several, for upstreams that report no usage. They are relayed to the
- * client, while the gateway reads the first alone.
+ * Counts the tokens of all answers but the first if a request asks for several (`n`) and the upstream reports no usage.
+ * All answers are relayed to the client, but the rest of the gateway reads only the first.
  */
 import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
@@ -11,11 +11,11 @@ import { numberOf } from "../protocols/members.ts";
 import { ANSWER_LIMITS } from "../upstreams/answers.ts";
 import { UPSTREAM_CODECS } from "../upstreams/protocols.ts";
 
-/** Members with the answers: of chat, and of Gemini. */
-const LISTS = ["choices", "candidates"] as const;
+/** Members that list the answers, in chat and in Gemini. */
+const ANSWER_LISTS = ["choices", "candidates"] as const;
 
-/** Signatures are not read here, so no issuer matters. */
-const ORIGIN = { issuer: "" };
+/** Placeholder: signatures are not used here, so their issuer does not matter. */
+const ANY_ORIGIN = { issuer: "" };
 
 /** Protocol and number of the requested answers. */
 export interface SeveralAnswers {
@@ -24,16 +24,17 @@ export interface SeveralAnswers {
   n: number;
 }
 
-/** An answer beside the first, as if it were the only one. */
+/** An answer other than the first. */
 interface OtherAnswer {
   index: number;
+  /** The body, as if this answer were the only one. */
   body: JsonObject;
 }
 
-/** The answers beside the first in a body, or in a chunk of a stream. */
+/** Returns the answers other than the first in a body, or in a chunk of a stream. */
 function othersIn(body: Json | undefined, n: number): OtherAnswer[] {
   if (!isObject(body)) return [];
-  return LISTS.flatMap((list) => {
+  return ANSWER_LISTS.flatMap((list) => {
     const answers = body[list];
     if (!Array.isArray(answers)) return [];
     return answers.flatMap((answer): OtherAnswer[] => {
@@ -44,43 +45,43 @@ function othersIn(body: Json | undefined, n: number): OtherAnswer[] {
   });
 }
 
-/** The contents of the answers beside the first in a whole answer's text, which was parsed before without an error. */
+/** Returns the contents of all answers but the first in a body that is not streamed. Its text must be valid JSON. */
 export async function otherBlocks(text: string, { protocol, n }: SeveralAnswers): Promise<ContentBlock[]> {
   const { value } = await parseDocument(text, { limits: ANSWER_LIMITS });
   return othersIn(value, n).flatMap(({ body }) => {
     try {
-      return UPSTREAM_CODECS[protocol].readReply(body, ORIGIN).blocks;
+      return UPSTREAM_CODECS[protocol].readReply(body, ANY_ORIGIN).blocks;
     } catch {
       return [];
     }
   });
 }
 
-/** The running count of the answers beside the first of a stream. */
+/** Counts the tokens of all answers but the first in a stream. */
 export class OtherAnswers {
-  readonly #request: SeveralAnswers;
+  readonly #requested: SeveralAnswers;
   readonly #answers = new Map<number, { reader: Machine<Frame, ReplyEvent>; counter: ReplyTokenCounter }>();
 
-  constructor(request: SeveralAnswers) {
-    this.#request = request;
+  constructor(requested: SeveralAnswers) {
+    this.#requested = requested;
   }
 
   /** Adds the next frames of the stream. */
   push(frames: readonly Frame[]): void {
     for (const { event, data } of frames) {
-      for (const { index, body } of othersIn(parse(data), this.#request.n)) {
+      for (const { index, body } of othersIn(parse(data), this.#requested.n)) {
         const { reader, counter } = this.#answer(index);
         const frame = { ...(event !== undefined && { event }), data: JSON.stringify(body) };
-        for (const found of reader.push(frame)) void counter.push(found);
+        for (const replyEvent of reader.push(frame)) void counter.push(replyEvent);
       }
     }
   }
 
-  /** Returns the tokens of all frames so far. No frame may follow. */
+  /** Returns the tokens of all frames. No frame may be added afterwards. */
   async finish(): Promise<ReplyTokens> {
     const sum = { completion: 0, reasoning: 0 };
     for (const { reader, counter } of this.#answers.values()) {
-      for (const found of reader.end()) void counter.push(found);
+      for (const replyEvent of reader.end()) void counter.push(replyEvent);
       const { completion, reasoning } = await counter.finish();
       sum.completion += completion;
       sum.reasoning += reasoning;
@@ -91,7 +92,10 @@ export class OtherAnswers {
   #answer(index: number): { reader: Machine<Frame, ReplyEvent>; counter: ReplyTokenCounter } {
     let answer = this.#answers.get(index);
     if (answer === undefined) {
-      answer = { reader: UPSTREAM_CODECS[this.#request.protocol].reader(ORIGIN), counter: new ReplyTokenCounter() };
+      answer = {
+        reader: UPSTREAM_CODECS[this.#requested.protocol].reader(ANY_ORIGIN),
+        counter: new ReplyTokenCounter(),
+      };
       this.#answers.set(index, answer);
     }
     return answer;

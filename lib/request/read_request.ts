@@ -1,4 +1,6 @@
-/** Reads a text request: its body within limits, without the features that its key may not use, and its canonical prompt. */
+/**
+ * Reads a text request: reads and checks its body, removes features that its key may not use, and decodes its prompt.
+ */
 import { requireCaller } from "../access/permissions.ts";
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
@@ -16,17 +18,18 @@ import type { RequestState } from "./state.ts";
 export async function readRequest({ codec, request, context, meter }: RequestState): Promise<Screened> {
   attributeRequest(meter, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
+  // Only the bodies of relayed requests are scanned instead of parsed.
   const isWanted = (model: string) => isRelayed(model, codec.protocol, context.gateway);
   const { schema, plain } = codec;
   const body = await context.readJson(plain && { ...plain.contents, isWanted });
   attributeUser(meter, headOf(body));
-  const isRight = plain !== undefined && body.scanned !== undefined &&
+  const isValid = plain !== undefined && body.scanned !== undefined &&
     acceptsHead(schema, plain.contents.shapes.keys(), body.scanned.head);
-  if (!isRight) checkBody(schema, body.value);
+  if (!isValid) checkBody(schema, body.value);
   return new Screened(body, codec, requireCaller(context.caller));
 }
 
-/** True where all targets of a model speak the client's protocol: their requests need no canonical prompt. */
+/** Returns whether all targets of a model speak the client's protocol. Their requests need no canonical prompt. */
 function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway): boolean {
   for (const target of catalog.find(id)?.targets ?? []) {
     if (upstreams.get(target.upstream)?.protocolFor?.(client, target) !== client) return false;

@@ -1,4 +1,4 @@
-/** The meter of a request: opening, attributing, failing, and the reasons of ledger entries. */
+/** Opens, attributes and fails the meter of a request, and gives the reasons in ledger entries. */
 import { type Caller, requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -12,7 +12,7 @@ import { plainText } from "../text.ts";
 import { brokenRule } from "./broken_rule.ts";
 import { stringOf } from "../protocols/members.ts";
 
-/** The status of a request whose client disconnected before its answer began; the same as in nginx. */
+/** The HTTP status of a request whose client disconnected before the answer began, as in nginx. */
 export const CLIENT_DISCONNECTED = 499;
 
 /** A request and its endpoint. */
@@ -23,8 +23,8 @@ export interface MeteredRequest {
 }
 
 /**
- * Opens the meter of a request. Until it ends, the process waits for the request.
- * @param interrupt called where the process ends before the request does, with the error for the client
+ * Opens the meter of a request. The process does not end before the meter does.
+ * @param interrupt called if the process must end before the request has, with the error for the client
  */
 export function openRequestMeter(
   { context: { gateway, requestId, caller, record }, endpoint }: MeteredRequest,
@@ -40,7 +40,7 @@ export function openRequestMeter(
   return meter;
 }
 
-/** Ends the meter of a request that failed, if it is given, without a charge. @returns the error for the client */
+/** Ends the meter, if given, of a request that failed. There is no charge. @returns the error for the client */
 export async function settleFailure(
   thrown: unknown,
   { request, context, endpoint, meter }: MeteredRequest & { meter?: Meter },
@@ -53,14 +53,14 @@ export async function settleFailure(
   return error.withHeaders({ "x-sluice-cost": "0" });
 }
 
-/** Ends the meter of a request whose client disconnected before it got any of the answer. */
+/** Ends the meter of a request whose client disconnected before it received any part of the answer. */
 export function failDisconnected(meter: Meter): Promise<void> {
   return meter.fail(CLIENT_DISCONNECTED, DISCONNECTED);
 }
 
 /**
- * Adds the limits that apply, and their statuses, to the response's headers.
- * @param failure the error of the response; absent: an answer
+ * Adds the status of the limits that apply to the response's headers.
+ * @param failure the error that the client gets; absent if it gets an answer
  */
 export function addLimitHeaders(
   { context: { gateway, answerHeaders }, endpoint }: MeteredRequest,
@@ -73,28 +73,28 @@ export function addLimitHeaders(
   answerHeaders.push(...writeLimitHeaders(statuses, { now: gateway.now, style, refusedMs }));
 }
 
-/** The status that a client gets with an error. */
+/** Returns the HTTP status that a client gets with an error. */
 function statusOf(error: GatewayError, endpoint: MeteredEndpoint): number {
   return endpoint === "messages" ? anthropicStatus(error) : error.status;
 }
 
-/** The client disconnected before its request ended. */
+/** Reason in the ledger: the client disconnected before its request ended. */
 export const DISCONNECTED: EntryReason = { code: "client_disconnected" };
 
-/** The process ends before the request does. */
+/** Reason in the ledger: the process ended before the request did. */
 export const SHUTDOWN: EntryReason = { code: "shutdown" };
 
-/** Reasons that name the rule which the request breaks. */
-const BROKEN_RULES: ReadonlySet<ReasonCode> = new Set(["invalid", "body_too_large", "media_type"]);
+/** Codes of reasons that also name the broken rule. */
+const CODES_WITH_RULE: ReadonlySet<ReasonCode> = new Set(["invalid", "body_too_large", "media_type"]);
 
-/** Returns the reason of an error. It has no error text, which may quote a client. */
+/** Returns the ledger's reason for an error. It does not contain the message, which may quote the client. */
 export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
   const { code, param, refusal } = error;
   const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };
-  // The code may be an upstream's.
+  // An upstream may have chosen the code.
   if (code !== undefined && /^[\w.-]{1,64}$/.test(code)) reason.error = code;
   if (param !== undefined) reason.param = memberName(param.replace(/\[\d*\]/g, ""));
-  if (BROKEN_RULES.has(reason.code)) reason.rule = brokenRule(error);
+  if (CODES_WITH_RULE.has(reason.code)) reason.rule = brokenRule(error);
   if (caller === undefined || refusal === undefined) return reason;
   if ("limit" in refusal && refusal.limit.scope === "key") {
     reason.set_by = caller.rules.limits === undefined ? "group" : "key";
@@ -111,7 +111,7 @@ function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): Rea
   if (refusal !== undefined && !("targets" in refusal)) {
     return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
   }
-  const isVendors = vendor !== undefined || fault === "status";
+  const isVendorError = vendor !== undefined || fault === "status";
   switch (kind) {
     case "limited":
       return "busy";
@@ -119,9 +119,9 @@ function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): Rea
     case "unauthenticated":
       return "permission";
     case "not_found":
-      return isVendors ? "upstream_rejected" : code === "model_not_found" ? "model_not_found" : "invalid";
+      return isVendorError ? "upstream_rejected" : code === "model_not_found" ? "model_not_found" : "invalid";
     case "too_large":
-      return isVendors ? "upstream_rejected" : "body_too_large";
+      return isVendorError ? "upstream_rejected" : "body_too_large";
     case "too_slow":
       return "client_slow";
     case "unsupported_media_type":
@@ -129,7 +129,7 @@ function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): Rea
     case "exhausted":
       return "upstream_limit";
     case "overloaded":
-      return isVendors ? "upstream_overloaded" : "unavailable";
+      return isVendorError ? "upstream_overloaded" : "unavailable";
     case "timeout":
       return "upstream_timeout";
     case "upstream":
@@ -137,20 +137,23 @@ function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): Rea
     case "internal":
       return "internal";
     default:
-      return isVendors ? "upstream_rejected" : "invalid";
+      return isVendorError ? "upstream_rejected" : "invalid";
   }
 }
 
-/** A request under a meter. */
+/** The meter of a request, for the function that `runMetered` calls. */
 export interface MeteredWork {
   meter: Meter;
-  /** Aborts when the process ends; its reason is the client's error. */
+  /** Aborts when the process ends. Its reason is the error for the client. */
   interrupted: AbortSignal;
-  /** After this call the caller ends the meter, even if the request fails for this client. */
+  /** Makes the caller responsible for ending the meter, even if `work` throws afterwards. */
   handOver(): void;
 }
 
-/** Runs `work`, which ends the meter itself when it returns. A failure ends the meter without a charge. */
+/**
+ * Runs `work` with a new meter, which `work` must have ended when it returns. If `work` throws, the meter ends without
+ * a charge.
+ */
 export async function runMetered(
   request: Request,
   { context, endpoint }: { context: RouteContext; endpoint: MeteredEndpoint },
@@ -159,75 +162,76 @@ export async function runMetered(
   const metered = { request, context, endpoint };
   const interruption = new AbortController();
   const meter = openRequestMeter(metered, (reason) => interruption.abort(reason));
-  let isOwn = true;
+  let ownsMeter = true;
   try {
     attributeRequest(meter, request.headers);
-    return await work({ meter, interrupted: interruption.signal, handOver: () => void (isOwn = false) });
+    return await work({ meter, interrupted: interruption.signal, handOver: () => void (ownsMeter = false) });
   } catch (thrown) {
-    throw await settleFailure(thrown, { ...metered, ...(isOwn && { meter }) });
+    throw await settleFailure(thrown, { ...metered, ...(ownsMeter && { meter }) });
   } finally {
     addLimitHeaders(metered, { meter });
   }
 }
 
-/** End user and tags of a request. */
-type Attributed = Pick<Meter, "attribute">;
+/** Receives the end user and the tags of a request. */
+type Attributable = Pick<Meter, "attribute">;
 
 const USER_HEADER = "x-sluice-user";
 const TAGS_HEADER = "x-sluice-tags";
 
-/** Most characters of an end user, and of a tag. */
-const USER_CHARACTERS = 256;
-const TAG_CHARACTERS = 64;
+/** Longest name of an end user, in characters. */
+const MAX_USER_LENGTH = 256;
+/** Longest tag, in characters. */
+const MAX_TAG_LENGTH = 64;
 /** Most tags of a request. */
 const MAX_TAGS = 10;
 
-/** Reads the headers of a request. @throws {GatewayError} `invalid` where they are malformed */
-export function attributeRequest(meter: Attributed, headers: Pick<Headers, "get">): void {
+/** Reads the end user and the tags from the headers. @throws {GatewayError} `invalid` if a header is malformed */
+export function attributeRequest(meter: Attributable, headers: Pick<Headers, "get">): void {
   const user = readUserHeader(headers);
   const tags = headers.get(TAGS_HEADER);
   if (user !== undefined) meter.attribute({ user });
   if (tags !== null) meter.attribute({ tags: readTags(tags) });
 }
 
-/** Reads the end user that the headers name. @throws {GatewayError} `invalid` where the header is malformed */
+/** Reads the end user from the headers; undefined without that header. @throws {GatewayError} `invalid` if malformed */
 export function readUserHeader(headers: Pick<Headers, "get">): string | undefined {
   const text = headers.get(USER_HEADER);
   if (text === null) return undefined;
-  if (text.length <= USER_CHARACTERS && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
+  if (text.length <= MAX_USER_LENGTH && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
   throw new GatewayError(
     "invalid",
-    `Cannot read the header "${USER_HEADER}": expected 1 to ${USER_CHARACTERS} printable ASCII characters`,
+    `Cannot read the header "${USER_HEADER}": expected 1 to ${MAX_USER_LENGTH} printable ASCII characters`,
   );
 }
 
 function readTags(text: string): string[] {
   const tags = [...new Set(text.split(",").map((tag) => tag.trim()))];
-  const isTag = (tag: string) => tag.length <= TAG_CHARACTERS && /^[A-Za-z0-9._:/=@+-]+$/.test(tag);
+  const isTag = (tag: string) => tag.length <= MAX_TAG_LENGTH && /^[A-Za-z0-9._:/=@+-]+$/.test(tag);
   if (tags.length <= MAX_TAGS && tags.every(isTag)) return tags;
   throw new GatewayError(
     "invalid",
     `Cannot read the header "${TAGS_HEADER}": expected at most ${MAX_TAGS} tags, separated by commas, of 1 to ` +
-      `${TAG_CHARACTERS} letters, digits and . _ : / = @ + - each`,
+      `${MAX_TAG_LENGTH} letters, digits and . _ : / = @ + - each`,
   );
 }
 
-/** Cuts a long name and removes control characters: vendors take end users in any form, so none is refused. */
+/** Returns a name without control characters, cut if it is long. Vendors accept any end user, so none is refused. */
 export function endUserName(text: string): string {
-  return plainText(text, USER_CHARACTERS);
+  return plainText(text, MAX_USER_LENGTH);
 }
 
 /**
- * Reads the end user of a body: `safety_identifier` or `user` of OpenAI's protocols, `metadata.user_id` of messages. A
- * header takes precedence.
+ * Reads the end user from a body: `safety_identifier` or `user` in OpenAI's protocols, `metadata.user_id` in messages.
+ * The header takes precedence over the body.
  */
 export function attributeUser(
-  meter: Attributed,
+  meter: Attributable,
   { safety_identifier, user, metadata }: { safety_identifier?: Json; user?: Json; metadata?: Json },
 ): void {
-  const userName = stringOf(safety_identifier) ?? stringOf(user) ??
+  const userId = stringOf(safety_identifier) ?? stringOf(user) ??
     (isObject(metadata) ? stringOf(metadata.user_id) : undefined);
-  if (userName === undefined) return;
-  const clean = endUserName(userName);
-  if (clean !== "") meter.attribute({ user: clean });
+  if (userId === undefined) return;
+  const name = endUserName(userId);
+  if (name !== "") meter.attribute({ user: name });
 }

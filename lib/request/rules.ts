@@ -1,4 +1,4 @@
-/** Rules about a prompt that depend on the model's catalog row. */
+/** Checks a prompt against the model's catalog row: output limit, tools, media and reasoning. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { clientParameterName } from "../protocols/canonical/client_parameter_names.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
@@ -11,17 +11,18 @@ import { sendContent } from "../protocols/extras.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 import { BlockedAddress, createAddressGuard, literalAddress } from "../upstreams/address_guard.ts";
 
-/** Facts about a request beside its prompt. */
+/** Facts about a request besides its prompt. */
 interface RuleFacts {
-  /** The request, for its own names of parameters. */
+  /** The body, for the parameter names that the client used; absent: the protocol's usual names. */
   body?: Pick<JsonBody, "value">;
-  /** The only private networks that media may be in, as for upstreams. */
+  /** Private networks that media addresses may be in, the same as for upstreams. Others are refused. */
   privateNetworks?: readonly string[] | undefined;
 }
 
 /**
- * Checks that the model can do what is asked. Reasoning is removed and named for a model without it.
- * @returns the prompt that the model can answer
+ * Checks that the model can do what the prompt asks for. For a model without reasoning, the reasoning settings are
+ * removed and added to `dropped`.
+ * @returns the prompt for the model
  * @throws {GatewayError} `invalid`
  */
 export function checkModelRules(
@@ -47,7 +48,7 @@ export function checkModelRules(
     checkReasoning(reasoning, { prompt, model, ...model.reasoning });
     return prompt;
   }
-  for (const name of requestedReasoning(reasoning, protocol)) dropped.add(name);
+  for (const name of reasoningParameters(reasoning, protocol)) dropped.add(name);
   return withSettings(prompt, { reasoning: undefined });
 }
 
@@ -55,14 +56,15 @@ function tooManyTokens(prompt: Prompt, { id, top_provider }: Model, body: RuleFa
   const { maxTokens, protocol } = prompt;
   const name = PARAMETER_NAMES[protocol].maxTokens;
   const param = body === undefined ? name : clientParameterName(name, { prompt, request: body.value });
-  const limit = top_provider.max_completion_tokens;
+  const maximum = top_provider.max_completion_tokens;
   return new GatewayError(
     "invalid",
-    `${param}: ${maxTokens} > ${limit}, which is the maximum allowed number of output tokens for ${id}`,
-    { param, rule: `at most ${limit} output tokens for ${id}` },
+    `${param}: ${maxTokens} > ${maximum}, which is the maximum allowed number of output tokens for ${id}`,
+    { param, rule: `at most ${maximum} output tokens for ${id}` },
   );
 }
 
+/** The facts that the checks of media need. */
 interface MediaFacts {
   protocol: Protocol;
   model: Model;
@@ -82,7 +84,7 @@ function checkBlocks(blocks: readonly ContentBlock[], facts: MediaFacts): void {
   }
 }
 
-/** Upstreams of the operator's own open addresses from inside its network, where clients must not reach. */
+/** Refuses literal addresses in private networks: a self-hosted upstream would open them from inside the network. */
 function checkHost(url: string, { protocol, privateNetworks }: MediaFacts): void {
   const address = literalAddress(url.trim());
   if (address === undefined) return;
@@ -97,8 +99,8 @@ function checkHost(url: string, { protocol, privateNetworks }: MediaFacts): void
   }
 }
 
-/** Paths of the files that Google keeps. */
-const GOOGLE_FILE = /\/files?\//i;
+/** Matches paths of files that Google stores. */
+const GOOGLE_FILE_PATH = /\/files?\//i;
 
 function checkUrl(url: string, { protocol }: MediaFacts): void {
   if (isPublic(url.trim())) return;
@@ -110,8 +112,9 @@ function checkUrl(url: string, { protocol }: MediaFacts): void {
 }
 
 /**
- * True if no vendor reads an address with the operator's own rights, as Google does with its files and buckets. Parsers
- * differ on control characters and backslashes, and servers on paths that are encoded twice.
+ * Returns false if a vendor might read the address with the operator's own credentials, as Google does with its files
+ * and buckets. Addresses with control characters or backslashes are refused, because parsers treat them differently.
+ * Paths are decoded twice, because some servers do so.
  */
 function isPublic(url: string): boolean {
   // deno-lint-ignore no-control-regex
@@ -119,8 +122,8 @@ function isPublic(url: string): boolean {
   const { hostname, pathname } = new URL(url);
   if (!/(?:^|\.)googleapis\.com\.*$/.test(hostname)) return true;
   try {
-    const decoded = decodeURIComponent(pathname);
-    return ![pathname, decoded, decodeURIComponent(decoded)].some((path) => GOOGLE_FILE.test(path));
+    const once = decodeURIComponent(pathname);
+    return ![pathname, once, decodeURIComponent(once)].some((path) => GOOGLE_FILE_PATH.test(path));
   } catch {
     return false;
   }
@@ -130,11 +133,11 @@ function checkModality(
   modality: string,
   { protocol, model: { id, architecture } }: MediaFacts,
 ): void {
-  // Every model reads text, in a file of its own too.
+  // Every model reads text, also from a text file.
   if (modality === "text" || architecture.input_modalities.includes(modality)) return;
   const reads = architecture.input_modalities.join(", ");
   const param = { param: PARAMETER_NAMES[protocol].messages };
-  // After Anthropic's words Claude Code (2.1.330) removes its images or documents, and goes on.
+  // Claude Code (2.1.330) recognizes Anthropic's messages, removes its images or documents, and continues.
   if (protocol === "messages" && modality === "image") {
     throw new GatewayError("invalid", `Could not process image with ${id}: it reads ${reads}`, param);
   }
@@ -144,7 +147,10 @@ function checkModality(
   throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, param);
 }
 
-/** The words "not supported" and "effort parameter" make Claude Code (2.1.330) use the other mode, or no effort. */
+/**
+ * Checks that the model supports the reasoning mode and effort. The words "not supported" and "effort parameter" make
+ * Claude Code (2.1.330) use the other mode, or no effort.
+ */
 function checkReasoning(
   { mode, effort }: Reasoning,
   { prompt, model, modes, efforts }: { prompt: Prompt; model: Model } & NonNullable<Model["reasoning"]>,
@@ -165,7 +171,7 @@ function checkReasoning(
         { param: names.budget },
       );
   }
-  // The other protocols only ask for reasoning; how the model comes to its depth is not theirs to say.
+  // Only the messages protocol can ask for the adaptive mode explicitly.
   if (mode === "adaptive" && isMessages && !modes.includes("adaptive")) {
     throw new GatewayError(
       "invalid",
@@ -174,21 +180,21 @@ function checkReasoning(
     );
   }
   if (effort !== undefined && effort !== "none" && !efforts.includes(effort)) {
-    const known = efforts.map((name) => `"${name}"`).join(", ");
+    const supported = efforts.map((name) => `"${name}"`).join(", ");
     throw new GatewayError(
       "invalid",
-      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it takes ${known}`,
+      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it takes ${supported}`,
       { param: names.effort },
     );
   }
 }
 
-/** Names of the parameters that ask for reasoning; none for a request that turns it off. */
-function requestedReasoning({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
+/** Returns the names of the parameters that ask for reasoning. A request that turns it off has none. */
+function reasoningParameters({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
   const names = PARAMETER_NAMES[protocol];
   const byEffort = effort !== undefined && effort !== "none";
-  const byDisplay = display !== undefined && mode !== "off" && effort === undefined;
-  const byMode = mode === "manual" || mode === "adaptive" || byDisplay;
+  const asksForDisplay = display !== undefined && mode !== "off" && effort === undefined;
+  const byMode = mode === "manual" || mode === "adaptive" || asksForDisplay;
   if (protocol === "responses") return byEffort || byMode ? [names.reasoning] : [];
   return [...(byMode ? [names.reasoning] : []), ...(byEffort ? [names.effort] : [])];
 }

@@ -1,4 +1,4 @@
-/** Screens the tools of a body: those that its caller may not use are taken out, wherever they are listed or chosen. */
+/** Screens the tools of a body: removes those that its caller may not use from tool lists and from `tool_choice`. */
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, type JsonPath, withoutPaths } from "../json/mod.ts";
 import {
@@ -11,17 +11,19 @@ import {
 } from "../protocols/extras.ts";
 import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 
-/** The allowed tools of a list, and the paths to cut out of its text. */
-interface ToolList {
+/** A list of tools after screening. */
+interface ScreenedList {
+  /** The tools that stay. */
   tools: Json[];
+  /** Paths in the list to cut out of its text. */
   cuts: JsonPath[];
 }
 
 /** Data for screening tools. */
 export interface ToolScreeningParts {
-  /** The body, with 0 in place of tools that a scan recognized. */
+  /** The body. If a scan recognized the tools, they are 0 here. */
   value: JsonObject;
-  /** Number of those tools: none of them is hosted. */
+  /** Number of tools that a scan recognized. None of them is hosted. */
   scanned: number;
   table: ExtrasTable;
   permissions: ExtraPermissions;
@@ -35,7 +37,7 @@ export class ToolScreening {
   readonly #table: ExtrasTable;
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
-  /** Names of tools that were taken out. */
+  /** Names of removed tools. */
   readonly #removed = new Set<string>();
 
   constructor({ value, scanned, table, permissions, edits }: ToolScreeningParts) {
@@ -46,17 +48,22 @@ export class ToolScreening {
     this.#edits = edits;
   }
 
-  /** Screens tool lists, then the choice among them. */
+  /**
+   * Screens the lists of tools, then `tool_choice`.
+   * @throws {GatewayError} `invalid` as the constructor of `Screened`
+   */
   screen(): void {
     const { nested } = this.#table;
     const { tool_choice: choice } = this.#value;
-    let left = this.#screenTools();
-    if (nested !== undefined && Array.isArray(this.#value[nested.list])) left = this.#screenEntries(nested) || left;
-    if (choice !== undefined && choice !== null) this.#screenChoice(choice, left);
-    if (!left && this.#removed.size > 0) this.#dropVoid();
+    let hasTools = this.#screenTools();
+    if (nested !== undefined && Array.isArray(this.#value[nested.list])) {
+      hasTools = this.#screenEntries(nested) || hasTools;
+    }
+    if (choice !== undefined && choice !== null) this.#screenChoice(choice, hasTools);
+    if (!hasTools && this.#removed.size > 0) this.#removeToolSettings();
   }
 
-  /** Checks a tool that is defined within an item. @throws {GatewayError} `invalid` where it may not be used */
+  /** Checks a tool that is defined inside an item. @throws {GatewayError} `invalid` if it may not be used */
   checkTool(tool: JsonObject, param: string): void {
     const [spelling] = spellingsInTool(tool);
     if (spelling !== undefined) {
@@ -72,7 +79,7 @@ export class ToolScreening {
     if (!this.#permissions.takes(extra, tool)) throw this.#permissions.refusal(extra, param);
   }
 
-  /** @returns whether any tool is left */
+  /** Screens the member `tools`. @returns whether any tool is left */
   #screenTools(): boolean {
     const { tools } = this.#value;
     if (this.#scanned > 0) return true;
@@ -86,12 +93,12 @@ export class ToolScreening {
     return list.tools.length > 0;
   }
 
-  #screenList(tools: readonly Json[], path: string): ToolList {
-    const permitted: ToolList = { tools: [], cuts: [] };
+  #screenList(tools: readonly Json[], path: string): ScreenedList {
+    const left: ScreenedList = { tools: [], cuts: [] };
     for (const [index, entry] of tools.entries()) {
       let tool = entry;
       if (!isObject(tool)) {
-        permitted.tools.push(tool);
+        left.tools.push(tool);
         continue;
       }
       const spellings = spellingsInTool(tool);
@@ -99,46 +106,49 @@ export class ToolScreening {
         for (const spelling of spellings) {
           const name = String(spelling.at(-1));
           this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
-          permitted.cuts.push([index, ...spelling]);
+          left.cuts.push([index, ...spelling]);
         }
         tool = withoutPaths(tool, spellings);
       }
       if (tool.type === "namespace" && Array.isArray(tool.tools)) {
         const inner = this.#screenList(tool.tools, `${path}[${index}].tools`);
-        if (inner.tools.length === 0 && inner.cuts.length > 0) permitted.cuts.push([index]);
+        if (inner.tools.length === 0 && inner.cuts.length > 0) left.cuts.push([index]);
         else {
-          permitted.tools.push(inner.cuts.length === 0 ? tool : { ...tool, tools: inner.tools });
-          for (const cut of inner.cuts) permitted.cuts.push([index, "tools", ...cut]);
+          left.tools.push(inner.cuts.length === 0 ? tool : { ...tool, tools: inner.tools });
+          for (const cut of inner.cuts) left.cuts.push([index, "tools", ...cut]);
         }
-      } else if (this.#isPermitted(tool, `${path}[${index}]`)) permitted.tools.push(tool);
-      else permitted.cuts.push([index]);
+      } else if (this.#mayStay(tool, `${path}[${index}]`)) left.tools.push(tool);
+      else left.cuts.push([index]);
     }
-    return permitted;
+    return left;
   }
 
-  /** Tools whose members say what they are: those that are not permitted go, and tools without any member left. */
-  #screenToolMembers(tools: readonly Json[], path: string): ToolList {
-    const permitted: ToolList = { tools: [], cuts: [] };
+  /**
+   * Screens tools that are described by member names. Members that are not permitted are removed, and so are empty
+   * tools.
+   */
+  #screenToolMembers(tools: readonly Json[], path: string): ScreenedList {
+    const left: ScreenedList = { tools: [], cuts: [] };
     for (const [index, tool] of tools.entries()) {
       if (!isObject(tool)) {
-        permitted.tools.push(tool);
+        left.tools.push(tool);
         continue;
       }
       const removed = Object.keys(tool).filter((name) =>
-        !this.#keepsMember(name, tool[name], `${path}[${index}].${name}`)
+        !this.#mayMemberStay(name, tool[name], `${path}[${index}].${name}`)
       );
-      if (removed.length === 0) permitted.tools.push(tool);
-      else if (removed.length === Object.keys(tool).length) permitted.cuts.push([index]);
+      if (removed.length === 0) left.tools.push(tool);
+      else if (removed.length === Object.keys(tool).length) left.cuts.push([index]);
       else {
-        permitted.tools.push(withoutPaths(tool, removed.map((name) => [name])));
-        for (const name of removed) permitted.cuts.push([index, name]);
+        left.tools.push(withoutPaths(tool, removed.map((name) => [name])));
+        for (const name of removed) left.cuts.push([index, name]);
       }
     }
-    return permitted;
+    return left;
   }
 
-  /** True if a member of a tool stays. */
-  #keepsMember(name: string, value: Json | undefined, path: string): boolean {
+  /** Returns whether a member of a tool may stay. Records it as removed otherwise. */
+  #mayMemberStay(name: string, value: Json | undefined, path: string): boolean {
     const extra = value === null ? undefined : extraOfToolMember(name, this.#table);
     if (extra === undefined) return true;
     const state = stateInTool(value);
@@ -151,12 +161,12 @@ export class ToolScreening {
     return false;
   }
 
-  /** True if a tool stays. */
-  #isPermitted(tool: JsonObject, path: string): boolean {
+  /** Returns whether a tool may stay. Records it as removed otherwise. */
+  #mayStay(tool: JsonObject, path: string): boolean {
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return true;
     const state = stateInTool(tool);
-    // Without its store or files, the tool would do something else.
+    // Without its store or files the tool would do something else, so the request is refused.
     if (state !== undefined && !this.#permissions.vendorState) {
       throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
     }
@@ -166,10 +176,13 @@ export class ToolScreening {
     return false;
   }
 
-  /** Tools that are defined in a list of another kind. @returns whether any is left there */
+  /**
+   * Screens the tools that entries of another list define, such as input items.
+   * @returns whether any tool is left there
+   */
   #screenEntries({ list, types }: { list: string; types: ReadonlySet<string> }): boolean {
     const entries = this.#value[list] as Json[];
-    let left = false;
+    let hasTools = false;
     let changed: Json[] | undefined;
     const cuts: JsonPath[] = [];
     for (const [index, entry] of entries.entries()) {
@@ -183,7 +196,7 @@ export class ToolScreening {
         continue;
       }
       const { tools, cuts: inner } = this.#screenList(entry.tools, `${list}[${index}].tools`);
-      left ||= tools.length > 0;
+      hasTools ||= tools.length > 0;
       if (inner.length === 0) {
         changed?.push(entry);
         continue;
@@ -193,25 +206,25 @@ export class ToolScreening {
       changed.push({ ...entry, tools });
     }
     if (changed !== undefined) this.#edits.cut(list, changed, cuts);
-    return left;
+    return hasTools;
   }
 
-  #screenChoice(choice: Json, isShortened: boolean): void {
+  #screenChoice(choice: Json, hasTools: boolean): void {
     const isForced = choice === "required" || (isObject(choice) && choice.type === "any");
-    if (isForced && !isShortened && this.#removed.size > 0) throw this.#forced();
+    if (isForced && !hasTools && this.#removed.size > 0) throw this.#forcedToolError();
     if (!isObject(choice)) return;
     const allowed = isObject(choice.allowed_tools) ? choice.allowed_tools : choice;
     if (choice.type === "allowed_tools") return this.#screenAllowed(allowed);
     if (choice.type === this.#table.namedChoice) {
-      if (this.#removed.has(String(choice.name))) throw this.#forced();
+      if (this.#removed.has(String(choice.name))) throw this.#forcedToolError();
       return;
     }
-    if (OWN_CHOICES.has(String(choice.type))) return;
+    if (CLIENT_CHOICES.has(String(choice.type))) return;
     const extra = extraOfTool(choice, this.#table);
     if (extra !== undefined && !this.#permissions.permits(extra)) throw this.#permissions.refusal(extra, "tool_choice");
   }
 
-  /** Of the tools that a choice allows, those that are taken out go. Where none is left, none may be called. */
+  /** Removes forbidden tools from the tools that a choice allows. If none is left, the choice becomes `none`. */
   #screenAllowed({ tools, mode }: JsonObject): void {
     if (!Array.isArray(tools)) return;
     const forbidden = tools.flatMap((tool, index) => {
@@ -220,23 +233,23 @@ export class ToolScreening {
     });
     const [first] = forbidden;
     if (first === undefined) return;
-    const permitted = tools.filter((_, index) => !forbidden.some((tool) => tool.index === index));
-    if (permitted.length === 0 && mode === "required") throw this.#permissions.refusal(first.extra, "tool_choice");
+    const left = tools.filter((_, index) => !forbidden.some((tool) => tool.index === index));
+    if (left.length === 0 && mode === "required") throw this.#permissions.refusal(first.extra, "tool_choice");
     const choice = this.#value.tool_choice;
-    const inner = isObject(choice) && isObject(choice.allowed_tools) ? { allowed_tools: { mode, tools: permitted } } : {
-      tools: permitted,
+    const inner = isObject(choice) && isObject(choice.allowed_tools) ? { allowed_tools: { mode, tools: left } } : {
+      tools: left,
     };
-    this.#edits.set("tool_choice", permitted.length === 0 || !isObject(choice) ? "none" : { ...choice, ...inner });
+    this.#edits.set("tool_choice", left.length === 0 || !isObject(choice) ? "none" : { ...choice, ...inner });
   }
 
-  /** A choice among no tools says nothing; some upstreams refuse it. */
-  #dropVoid(): void {
+  /** Removes settings of tools from a body without tools: some upstreams refuse them. */
+  #removeToolSettings(): void {
     for (const name of ["tool_choice", "parallel_tool_calls", "toolConfig"]) {
       if (this.#value[name] !== undefined) this.#edits.remove(name);
     }
   }
 
-  #forced(): GatewayError {
+  #forcedToolError(): GatewayError {
     const [tool = ""] = this.#removed;
     const { groupName } = this.#permissions;
     return new GatewayError(
@@ -248,10 +261,10 @@ export class ToolScreening {
   }
 }
 
-/** Choices that name a tool of the client's, or none. */
-const OWN_CHOICES: ReadonlySet<string> = new Set(["auto", "none", "any", "required", "tool", "function", "custom"]);
+/** Types of `tool_choice` that name a tool of the client, or no tool. */
+const CLIENT_CHOICES: ReadonlySet<string> = new Set(["auto", "none", "any", "required", "tool", "function", "custom"]);
 
-/** The error for a name that some servers take for another. */
+/** Returns the error for a member name that some servers treat as the name `usual`. */
 export function spellingError(param: string, usual: string): GatewayError {
   return new GatewayError("invalid", `Cannot use ${param}: some servers take it for ${usual}`, { param });
 }

@@ -15,26 +15,26 @@ import type { RequestState } from "./state.ts";
 import type { StreamLoop } from "./stream_loop.ts";
 import { attemptsWith, deadlineMs } from "./targets.ts";
 
-/** An answer that has begun, and the attempt that it answers. */
+/** An answer that has begun, and the attempt that got it. */
 export interface TargetAnswer {
   answer: Answer;
   admitted: AdmittedModel;
   attempt: Attempt;
-  /** When the attempt began, by the gateway's `monotonic`; 0 for a whole answer. */
+  /** When the attempt began, by the gateway's `monotonic`; 0 if the client asked for no stream. */
   begunAt: number;
-  /** Size of the prompt in o200k tokens. */
+  /** Returns the size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
 }
 
-/** A whole answer. */
+/** An answer that is not streamed. */
 export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput"> {
   reply: Reply;
-  /** Its JSON text, where that is in the client's own protocol. */
+  /** The upstream's JSON text if it is in the client's protocol; undefined otherwise. */
   text: string | undefined;
 }
 
 /**
- * Sends a request to one target after another until one gives a whole answer.
+ * Sends a request to one target after another until one returns a whole answer.
  * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
  */
 export function sendForReply(choices: readonly Choice[], state: RequestState): Promise<TargetReply> {
@@ -47,7 +47,7 @@ export function sendForReply(choices: readonly Choice[], state: RequestState): P
 }
 
 /**
- * Sends a request to one target after another until the first event of an answer is in the loop.
+ * Sends a request to one target after another until the loop has the first event of an answer.
  * @throws {GatewayError} as `sendForReply`
  */
 export function sendForStream(choices: readonly Choice[], loop: StreamLoop, state: RequestState): Promise<void> {
@@ -82,7 +82,7 @@ async function sendToTargets<T>(
   return answered;
 }
 
-/** Makes one attempt. @throws {GatewayError} where the target does not even begin to answer */
+/** Makes one attempt. @throws {GatewayError} if the target does not begin to answer */
 async function callTarget(attempt: Attempt, state: RequestState): Promise<TargetAnswer> {
   const { codec, context: { gateway, record }, signal } = state;
   state.throwIfAborted();
@@ -99,7 +99,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
     model,
     codec,
     checkedUpstream: upstream.checksContext,
-    // A limit that the gateway set leaves the answer the room there is.
+    // An output limit that the gateway set is a maximum: the prompt need not leave that much room.
     maxTokens: cap === undefined ? prompt.maxTokens : undefined,
   });
   state.beginAttempt(attempt, dropped);
@@ -113,7 +113,10 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   return { answer, admitted, attempt, begunAt, countInput };
 }
 
-/** Switches to another model, which has limits of its own: if they leave no room, the next one may have some. */
+/**
+ * Reserves the limits of another model, and switches the meter to it.
+ * @throws {GatewayError} `limited` with the fault `unfit`, so that the next model is tried
+ */
 export async function takeModelLimits(
   admitted: Pick<AdmittedModel, "model" | "sheet" | "extraPrices" | "limitRequests">,
   meter: Meter,
@@ -126,13 +129,13 @@ export async function takeModelLimits(
 }
 
 async function collectReply(feed: EventFeed): Promise<Reply> {
-  const folder = new ReplyAggregator();
+  const aggregator = new ReplyAggregator();
   try {
     for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
-      for (const event of events) folder.push(event);
+      for (const event of events) aggregator.push(event);
     }
   } finally {
     feed.cancel();
   }
-  return folder.end();
+  return aggregator.end();
 }

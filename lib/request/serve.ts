@@ -1,4 +1,4 @@
-/** The life of a text request. The steps have the numbers of docs/explanation/architecture.md. */
+/** Serves a text request from start to end. The steps have the numbers of docs/explanation/architecture.md. */
 import type { RouteContext } from "../server/router.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { admitRequest } from "./admit_request.ts";
@@ -12,14 +12,14 @@ import { planTargets } from "./targets.ts";
 import { settleReply } from "./settle_reply.ts";
 import { streamResponse, writeReply } from "./write_response.ts";
 
-/** Answers one text request in the protocol of its client. @throws {GatewayError} for the app to write */
+/** Answers one text request in the protocol of its client. @throws {GatewayError} the error for the client */
 export async function serve(codec: Codec, request: Request, context: RouteContext): Promise<Response> {
   // 1. The app has matched the route and authenticated the key. From here on the request is metered.
   const state = new RequestState(codec, request, context);
   try {
     // 2. Read the body, check it against the protocol's schema, and drop or refuse what the key may not use.
     const body = await readRequest(state);
-    // 3. Decode the canonical prompt, once: at once, or when a step first reads messages that a scan recognized.
+    // 3. Decode the canonical prompt. Messages that a scan recognized are decoded only if a later step reads them.
     const prompt = await decodePrompt(body, codec);
     // 4, 5. Find the models that the key may use, and check the prompt against each model's rules.
     const { candidates, preferences } = findCandidates(prompt, context, body);

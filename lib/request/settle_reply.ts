@@ -1,4 +1,4 @@
-/** Settles a whole answer: its usage, its price, and its durable entry in the ledger. */
+/** Settles an answer: reads or counts its tokens, and charges an answer that is not streamed in the ledger. */
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 import { type HostedCalls, hostedCallsOf, type UsedExtras, usedExtras } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
@@ -12,14 +12,15 @@ import { readUsage, type UsageReading } from "../billing/price.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 
-/** The charge of a whole answer. */
+/** The charge of an answer that is not streamed. */
 export interface SettledReply {
   tokens: BilledTokens;
+  /** Where the numbers of tokens come from. */
   source: UsageSource;
   cost: Amount;
 }
 
-/** Charges a whole answer. @throws {GatewayError} `overloaded` where it cannot be entered in the ledger */
+/** Charges an answer that is not streamed. @throws {GatewayError} `overloaded` if the ledger cannot take the entry */
 export async function settleReply(
   { reply, text, admitted: { prompt }, countInput }: TargetReply,
   { codec: { protocol }, meter, clientHasDisconnected }: RequestState,
@@ -45,38 +46,42 @@ export async function settleReply(
 }
 
 /** Counts tokens that the upstream does not report. */
-export interface Counts {
-  /** Size of the prompt in o200k tokens. */
+export interface TokenCounts {
+  /** Returns the size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
-  /** True for an estimate, because the prompt has images or files. */
+  /** Returns true if `countInput` is an estimate, because the prompt has images or files. */
   isEstimate: () => boolean;
-  /** Size of the answer in o200k tokens. */
+  /** Returns the size of the answer in o200k tokens. */
   countOutput: () => Promise<ReplyTokens>;
 }
 
-/** Tokens that are charged, and where their numbers come from. */
-export interface Charged {
+/** Tokens to charge, and where their numbers come from. */
+export interface ChargedTokens {
   tokens: BilledTokens;
   source: UsageSource;
-  /** Billed items besides tokens; absent: none. */
+  /** Billed items besides tokens; absent if there are none. */
   used?: UsedExtras;
 }
 
-/** An answer that is over. */
-export interface Ended {
+/** An answer that has ended. */
+export interface EndedAnswer {
+  /** The usage that the upstream reported. */
   usage: TokenUsage;
-  /** Absent: it was given up. */
+  /** Absent if the answer did not reach its end. */
   finish?: FinishReason;
-  /** Counted calls of hosted tools; absent if none could run. */
+  /** Counted calls of hosted tools; absent if no such tool could run. */
   hostedCalls?: HostedCalls | undefined;
 }
 
 /**
- * Reads the tokens that the upstream reports, and counts those that it does not report plausibly. An answer of 0 tokens
- * is counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is believed if the prompt has
- * tokens: its words may be the vendor's, not the model's.
+ * Returns the tokens that the upstream reports, and counts those that it does not report or reports implausibly. An
+ * answer of 0 tokens is counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is accepted if
+ * the upstream reports the prompt's tokens: the vendor, not the model, may have written it.
  */
-export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts): Charged | Promise<Charged> {
+export function readTokens(
+  { usage, finish, hostedCalls }: EndedAnswer,
+  counts: TokenCounts,
+): ChargedTokens | Promise<ChargedTokens> {
   const used = hostedCalls === undefined ? usedExtras(usage) : hostedCalls.used(usage);
   const reading = readUsage(usage);
   const { tokens, missing, counted } = reading;
@@ -87,15 +92,15 @@ export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts
 
 async function countMissing(
   { tokens, missing, counted }: UsageReading,
-  { countInput, isEstimate, countOutput }: Counts,
+  { countInput, isEstimate, countOutput }: TokenCounts,
   used: UsedExtras | undefined,
-): Promise<Charged> {
+): Promise<ChargedTokens> {
   const output = tokens.completion === 0 ? await countOutput() : undefined;
-  const disproved = output !== undefined && output.completion > 0;
+  const differs = output !== undefined && output.completion > 0;
   const input = missing.input ? isEstimate() ? "estimated" : true : counted;
   return {
     tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
-    source: sourceOf(input || missing.output || disproved),
+    source: sourceOf(input || missing.output || differs),
     ...(used !== undefined && { used }),
   };
 }

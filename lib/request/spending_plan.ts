@@ -1,4 +1,4 @@
-/** The spending of a text request: its limits, the models that its budgets can pay for, and its highest cost. */
+/** Plans the spending of a text request: its limits, the models that its budgets can pay for, and its highest cost. */
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
@@ -13,22 +13,24 @@ import { limitRequestsOf } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { Candidate } from "./candidates.ts";
 
-/** The output limit that a budget can pay, for a request without a limit of its own. */
+/** The output limit that a budget can pay for, set on a request that has no output limit. */
 export interface OutputCap {
-  /** Its path in the client's body. */
+  /** Path of the limit in the client's body, with dots. */
   param: string;
   tokens: number;
 }
 
 /** The models that may answer, and the amount to hold. */
 export interface SpendingPlan {
+  /** Undefined if the budgets can pay for the longest answer of the first model. */
   cap: OutputCap | undefined;
-  /** Of the others, those that the budgets can pay for. */
+  /** The alternatives that the budgets can pay for. */
   payable: readonly Candidate[];
+  /** The highest possible cost of the first model and the payable alternatives: the amount to hold. */
   maxCost: Amount;
 }
 
-/** The limits that a candidate counts against, with the tokens that it is expected to use. */
+/** Returns the limits that a candidate counts against, with the tokens that it is expected to use. */
 export function limitRequestsFor({ prompt, model }: Candidate, caller: Caller): LimitRequest[] {
   const { rules, group } = caller;
   if ((rules.limits ?? group.key_limits ?? group.limits ?? model.limits) === undefined) return [];
@@ -36,7 +38,7 @@ export function limitRequestsFor({ prompt, model }: Candidate, caller: Caller): 
   return limitRequestsOf({ caller, model, tokens: { input, output: total - input } });
 }
 
-/** Plans the spending. @param available the least that a budget has left; absent: budgets are assumed to suffice */
+/** Plans the spending. `available` is the smallest remainder of the budgets; without it they are assumed to suffice. */
 export function planSpending(
   { first, others, budgets, gateway, available }: {
     first: Candidate;
@@ -48,32 +50,34 @@ export function planSpending(
 ): SpendingPlan {
   const cap = available === undefined ? undefined : capFor(first, { available, gateway });
   const payable: Candidate[] = [];
-  let maxCost = boundOf(first, { cap, budgets, gateway });
+  let maxCost = highestCost(first, { cap, budgets, gateway });
   for (const other of others) {
-    const own = boundOf(other, { cap, budgets, gateway });
-    if (available !== undefined && own > available) continue;
+    const cost = highestCost(other, { cap, budgets, gateway });
+    if (available !== undefined && cost > available) continue;
     payable.push(other);
-    if (own > maxCost) maxCost = own;
+    if (cost > maxCost) maxCost = cost;
   }
   return { cap, payable, maxCost };
 }
 
-/** Without a budget only whether it can cost anything matters. */
-function boundOf(
+/**
+ * Returns the highest cost of a candidate. Without a budget it is 1 or 0, since only whether it costs anything matters.
+ */
+function highestCost(
   { prompt, model, sheet, extraPrices }: Candidate,
   { cap, budgets, gateway }: { cap: OutputCap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },
 ): Amount {
-  const tools = toolCostBound(prompt, extraPrices);
+  const toolCost = toolCostBound(prompt, extraPrices);
   if (budgets.length === 0) {
-    const sheetAtContext = dearestSheet({ sheet, extraPrices }, model.context_length);
-    return costsAnything(sheetAtContext) || tools > 0n ? 1n : 0n;
+    const dearest = dearestSheet({ sheet, extraPrices }, model.context_length);
+    return costsAnything(dearest) || toolCost > 0n ? 1n : 0n;
   }
-  const maxTokens = cap?.tokens ?? atLeast(prompt, model, gateway);
+  const maxTokens = cap?.tokens ?? raisedLimit(prompt, model, gateway);
   const tokens = tokenBound(prompt, boundsOf({ prompt, model }, gateway), maxTokens);
-  return costBound(tokens, dearestSheet({ sheet, extraPrices }, tokens.input)) + tools;
+  return costBound(tokens, dearestSheet({ sheet, extraPrices }, tokens.input)) + toolCost;
 }
 
-/** The dearest prices that a request with an input of at most this size can pay. */
+/** Returns the highest prices that a request with at most this many input tokens can have to pay. */
 export function dearestSheet(
   { sheet, extraPrices }: Pick<Candidate, "sheet" | "extraPrices">,
   inputTokens: number,
@@ -81,11 +85,13 @@ export function dearestSheet(
   return extraPrices === undefined ? sheet : sheetFor(extraPrices.dearest, inputTokens);
 }
 
-/** A limit that a target does not take is raised to its minimum, and what that costs is paid. */
-function atLeast({ maxTokens, protocol }: Prompt, { targets }: Model, { upstreams }: Gateway): number | undefined {
+/**
+ * Returns the output limit, raised to the highest minimum of the model's targets. The client pays for the raised limit.
+ */
+function raisedLimit({ maxTokens, protocol }: Prompt, { targets }: Model, { upstreams }: Gateway): number | undefined {
   if (maxTokens === undefined) return undefined;
-  const minOf = (target: Target) => upstreams.get(target.upstream)?.minTokens?.(protocol, target) ?? 0;
-  return Math.max(maxTokens, ...targets.map(minOf));
+  const minimumOf = (target: Target) => upstreams.get(target.upstream)?.minTokens?.(protocol, target) ?? 0;
+  return Math.max(maxTokens, ...targets.map(minimumOf));
 }
 
 function capFor(
@@ -94,14 +100,14 @@ function capFor(
 ): OutputCap | undefined {
   if (prompt.maxTokens !== undefined) return undefined;
   const bound = tokenBound(prompt, boundsOf({ prompt, model }, gateway));
-  const sheetAtInput = dearestSheet({ sheet, extraPrices }, bound.input);
+  const dearest = dearestSheet({ sheet, extraPrices }, bound.input);
   const forTokens = available - toolCostBound(prompt, extraPrices);
-  if (costBound(bound, sheetAtInput) <= forTokens) return undefined;
-  const tokens = affordableOutput({ available: forTokens, inputTokens: bound.input, sheet: sheetAtInput, n: prompt.n });
+  if (costBound(bound, dearest) <= forTokens) return undefined;
+  const tokens = affordableOutput({ available: forTokens, inputTokens: bound.input, sheet: dearest, n: prompt.n });
   return tokens === undefined ? undefined : { param: PARAMETER_NAMES[prompt.protocol].maxTokens, tokens };
 }
 
-/** Bounds of the input: Gemini infers the type of a file at a URL. */
+/** Returns the facts that bound the input of a prompt. Gemini infers the type of a file at a URL. */
 function boundsOf(
   { prompt, model: { context_length, top_provider, targets } }: Pick<Candidate, "prompt" | "model">,
   { upstreams }: Gateway,

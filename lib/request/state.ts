@@ -1,4 +1,4 @@
-/** The state of one text request: the values that the steps in serve.ts share. */
+/** The state of one text request, which the steps in serve.ts share. */
 import { requireCaller } from "../access/permissions.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
@@ -30,16 +30,16 @@ export class RequestState {
   readonly signal = this.#upstreamCall.signal;
   #isInterrupted = false;
   #admitted: AdmittedModels | undefined;
-  /** Its conversation, where there is a choice of targets. */
+  /** Its conversation; undefined if it has none, or if there is only one target to choose. */
   conversation: Conversation | undefined;
   /** The current or last attempt; undefined before the first. */
   attempt: Attempt | undefined;
   /** Parameters that the current target does not support; before the first attempt, those of the first model. */
   dropped: UnsupportedParameters = new UnsupportedParameters();
   #client: ClientWatch | undefined;
-  /** Headers of the upstream that the client gets; undefined: none. */
+  /** Headers of the upstream that the client gets; undefined if there are none. */
   forwarded: readonly AnswerHeader[] | undefined;
-  /** The error of the response. */
+  /** The error that the client gets. */
   #failure: GatewayError | undefined;
   /** True if the client has disconnected and its answer is read to the end for the bill. */
   #isDraining = false;
@@ -66,7 +66,7 @@ export class RequestState {
     return this.#client?.hasDisconnected === true;
   }
 
-  /** The admitted models. @throws before admission */
+  /** The admitted models. @throws {TypeError} before admission */
   get admitted(): AdmittedModels {
     if (this.#admitted === undefined) throw new TypeError("Cannot route a request that was not admitted");
     return this.#admitted;
@@ -86,11 +86,11 @@ export class RequestState {
   /** Returns the admitted entry of a model, or the first entry if there is none. */
   admittedAs(model: Model | undefined): AdmittedModel {
     const { admitted } = this;
-    for (const one of admitted) if (one.model === model) return one;
+    for (const entry of admitted) if (entry.model === model) return entry;
     return admitted[0];
   }
 
-  /** Stops between two attempts if the client has disconnected. @throws the abort reason */
+  /** Throws between two attempts if the client has disconnected or the process ends. @throws the abort reason */
   throwIfAborted(): void {
     if (this.clientHasDisconnected) this.#upstreamCall.abort();
     this.signal.throwIfAborted();
@@ -124,7 +124,7 @@ export class RequestState {
     return true;
   }
 
-  /** Drains or cancels the call of a client that disconnects before the answer has begun. */
+  /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
   drainOrCancel(): void {
     if (!this.meter.hasAttempted || !this.drainForBill(NOTHING_SHOWN)) this.#upstreamCall.abort();
   }

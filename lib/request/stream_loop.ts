@@ -1,5 +1,5 @@
 /**
- * The stream loop: reads, translates, measures, meters and writes an answer as fast as the client reads it, and sends
+ * The stream loop: reads, translates and meters an answer and writes it as fast as the client reads it. It sends
  * keep-alives while the upstream is silent.
  */
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
@@ -29,8 +29,8 @@ export type StreamedAnswer =
 /** The part of the request state that the loop calls. */
 export interface StreamedRequest {
   /** Begins to drain an answer whose client has disconnected. @returns false if it is to be cancelled */
-  drainForBill(received: Readonly<Shown>): boolean;
-  /** Drains or cancels the call of a client that disconnects before the answer has begun. */
+  drainForBill(shown: Readonly<Shown>): boolean;
+  /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
   drainOrCancel(): void;
   /** Settles a request whose client disconnected and that no target answered. */
   settleUnanswered(): void;
@@ -54,18 +54,20 @@ export interface StreamLoopOptions {
   unreadMs: number;
 }
 
-/** Characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60 ms. */
-const MAX_CHARACTERS = 262_144;
+/** Most characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60 ms. */
+const MAX_CHUNK_LENGTH = 262_144;
 
-/** Length of frames that may wait for an answer's first event, in characters. More of them commit to the target. */
-const MAX_OPENING = 1_048_576;
-/** Memory of a frame beside its data, or of a step, in characters. */
-const FRAME_SIZE = 100;
+/** Most characters of frames that may wait for an answer's first event. More of them commit to the target. */
+const MAX_OPENING_LENGTH = 1_048_576;
+/** Memory of a frame besides its data, and of a step besides its frames, in characters. */
+const OVERHEAD_LENGTH = 100;
 
-/** A timeout counts against the client, not the target, if the client delayed the answer for this share of its time and at
- * least this many milliseconds. */
-const BLAMED_SHARE = 0.1;
-const BLAMED_MS = 1_000;
+/**
+ * A timeout counts against the client, not the target, if the client delayed the answer for this share of its time
+ * limit and at least this many milliseconds.
+ */
+const CLIENT_DELAY_SHARE = 0.1;
+const CLIENT_DELAY_MS = 1_000;
 
 /** The outcome of a wait that took too long. */
 const LATE = Symbol("late");
@@ -90,17 +92,18 @@ export class StreamLoop {
   #answer: StreamedAnswer | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   readonly #observed: ObservableBody = {};
-  /** Steps read before the client asked for them. */
+  /** Steps read before the client pulled them; undefined marks the end of the answer. */
   readonly #ready: (Step | undefined)[] = [];
   /** Size of the steps read before the first event. */
   #openingSize = 0;
   #isReading = false;
-  #isAsked = false;
+  /** True if the client waits for data. */
+  #isPulled = false;
   /** True if the response starts with a keep-alive because the answer is late. */
   #isLate = false;
   #isDisconnected = false;
-  /** Unsent rest of a long step. */
-  #unsent = "";
+  /** The part of a long step that was not sent yet. */
+  #unsentText = "";
   /** Total time that data waited for the client, in milliseconds. */
   #heldUpMs = 0;
   #ended: PromiseWithResolvers<void> | undefined;
@@ -110,7 +113,7 @@ export class StreamLoop {
     this.contentType = options.framing?.contentType;
     this.#timer = options.timers.stream();
     this.#silence = { ms: options.keepAliveMs - MAX_LATE_MS, expire: () => this.#sendKeepAlive() };
-    this.#unread = { ms: options.unreadMs, expire: () => this.#giveUp() };
+    this.#unread = { ms: options.unreadMs, expire: () => this.#failUnread() };
   }
 
   /**
@@ -153,7 +156,7 @@ export class StreamLoop {
         this.#controller = controller;
         this.#timer.begin(this.#unread);
       },
-      pull: () => this.#ask(),
+      pull: () => this.#pull(),
       cancel: () => this.disconnect(),
     }, { highWaterMark: 0 });
     setBodyObservable(body, this.#observed);
@@ -172,27 +175,27 @@ export class StreamLoop {
     this.#observed.listener?.ended();
   }
 
-  #ask(): void {
+  #pull(): void {
     this.#heldUpMs += this.#timer.elapsedMs;
     this.#timer.begin(this.#silence);
-    this.#isAsked = true;
+    this.#isPulled = true;
     if (!this.#isLate) return this.#next();
     this.#isLate = false;
     this.#sendKeepAlive();
   }
 
   #sendKeepAlive(): void {
-    this.#isAsked = false;
+    this.#isPulled = false;
     this.#timer.begin(this.#unread);
     this.#enqueue(this.#options.keepAlive);
   }
 
   #next(): void {
-    if (this.#unsent !== "") void yieldToEventLoop().then(() => this.#sendRest());
+    if (this.#unsentText !== "") void yieldToEventLoop().then(() => this.#sendUnsentText());
     else if (this.#stage === "open" && !this.#sendReady() && !this.#isReading) this.#read();
   }
 
-  /** Sends the first of the waiting steps that has text. A call per step could exceed the stack. */
+  /** Sends the first waiting step that has text. It is a loop because recursion could exceed the stack. */
   #sendReady(): boolean {
     while (this.#ready.length > 0) if (this.#send(this.#ready.shift())) return true;
     return false;
@@ -200,8 +203,8 @@ export class StreamLoop {
 
   #read(): void {
     this.#isReading = true;
-    const counting = this.#answer?.meter.counting;
-    if (counting !== undefined) void counting.then(() => this.#read(), this.#fail);
+    const behind = this.#answer?.meter.behind;
+    if (behind !== undefined) void behind.then(() => this.#read(), this.#fail);
     else if (this.#answer?.writer?.isOver === true) this.#take(undefined);
     else this.#answer?.feed.read().then(this.#take, this.#failRead);
   }
@@ -211,7 +214,7 @@ export class StreamLoop {
     const { writer, target, meter } = this.#answer as StreamedAnswer;
     try {
       const step = Array.isArray(read) || read === undefined ? writer?.write(read) : read;
-      // An answer that the loop has cancelled reads like one that broke off.
+      // A cancelled feed looks like an answer that broke off, which must not count against the target.
       if (step !== undefined && this.#stage !== "over") target.take(step.events);
       if (step !== undefined && isEmpty(step)) return this.#skip();
       const metered = meter.take(step);
@@ -222,10 +225,10 @@ export class StreamLoop {
     }
   };
 
-  /** Reads on after a step that says nothing, such as a comment of the upstream. */
+  /** Reads on after a step without frames and events, such as a comment of the upstream. */
   #skip(): void {
     this.#isReading = false;
-    if (this.#stage !== "over" && (this.#stage !== "open" || this.#isAsked)) this.#read();
+    if (this.#stage !== "over" && (this.#stage !== "open" || this.#isPulled)) this.#read();
   }
 
   readonly #deliver = (step: Step | undefined): void => {
@@ -234,7 +237,7 @@ export class StreamLoop {
       case "opening":
         return this.#deliverOpening(step);
       case "open":
-        if (!this.#isAsked) this.#ready.push(step);
+        if (!this.#isPulled) this.#ready.push(step);
         // `pull` is called again only after something was enqueued.
         else if (!this.#send(step)) this.#next();
         return;
@@ -244,11 +247,11 @@ export class StreamLoop {
     }
   };
 
-  /** An error before the first event leaves the answer replaceable by another target's. */
+  /** Handles a step before the first event. Until then another target can still replace the answer after an error. */
   #deliverOpening(step: Step | undefined): void {
     this.#ready.push(step);
     this.#openingSize += sizeOf(step);
-    let hasBegun = step === undefined || this.#openingSize > MAX_OPENING;
+    let hasBegun = step === undefined || this.#openingSize > MAX_OPENING_LENGTH;
     for (const event of step?.events ?? []) {
       if (event.type === "error" && !hasBegun) return this.#fail(event.error);
       hasBegun ||= event.type !== "start";
@@ -257,10 +260,10 @@ export class StreamLoop {
     this.#stage = "open";
     this.#opened?.resolve();
     if (this.#isDisconnected) this.#drainOrCancel();
-    else if (this.#isAsked) this.#next();
+    else if (this.#isPulled) this.#next();
   }
 
-  /** @returns false if the step has no text */
+  /** Sends a step, or closes the stream at the end of the answer. @returns false if the step has no text */
   #send(step: Step | undefined): boolean {
     if (step === undefined) {
       this.#close();
@@ -270,7 +273,7 @@ export class StreamLoop {
       const text = this.#format(step.frames);
       this.#answer?.meter.sent();
       if (text === "") return false;
-      this.#put(text);
+      this.#sendText(text);
     } catch (thrown) {
       this.#answer?.meter.fail(toGatewayError(thrown));
       this.#stop();
@@ -280,17 +283,17 @@ export class StreamLoop {
     return true;
   }
 
-  #sendRest(): void {
-    if (this.#stage !== "over" && !this.#isDisconnected) this.#put(this.#unsent);
+  #sendUnsentText(): void {
+    if (this.#stage !== "over" && !this.#isDisconnected) this.#sendText(this.#unsentText);
   }
 
   /** Sends text, or the first part of a long text. */
-  #put(text: string): void {
-    this.#isAsked = false;
+  #sendText(text: string): void {
+    this.#isPulled = false;
     this.#timer.begin(this.#unread);
     // enqueue() may call pull() synchronously.
-    const end = text.length <= MAX_CHARACTERS ? text.length : characterEnd(text, MAX_CHARACTERS);
-    this.#unsent = text.slice(end);
+    const end = text.length <= MAX_CHUNK_LENGTH ? text.length : characterEnd(text, MAX_CHUNK_LENGTH);
+    this.#unsentText = text.slice(end);
     this.#enqueue(text.slice(0, end));
   }
 
@@ -323,7 +326,7 @@ export class StreamLoop {
     this.#ready.push(undefined);
     const step = { frames: isReported ? this.#errorFrames(error) : [], events: [] };
     this.#ready.unshift(step);
-    if (this.#isAsked) this.#next();
+    if (this.#isPulled) this.#next();
   };
 
   #errorFrames(error: GatewayError): Frame[] {
@@ -342,16 +345,16 @@ export class StreamLoop {
     const text = this.#format(request.failUnanswered(toGatewayError(thrown)));
     this.#stage = "open";
     this.#ready.splice(0, Infinity, undefined);
-    if (this.#isAsked) this.#put(text);
-    else this.#unsent = text;
+    if (this.#isPulled) this.#sendText(text);
+    else this.#unsentText = text;
   }
 
-  /** Attributes a timeout to the target, unless the client delayed the answer. */
+  /** Returns the error, or a `too_slow` error for a timeout if the client delayed the answer. */
   #blameClient(thrown: unknown): unknown {
     const totalMs = this.#answer?.totalMs ?? Infinity;
-    const heldUpMs = this.#heldUpMs + (this.#isAsked ? 0 : this.#timer.elapsedMs);
+    const heldUpMs = this.#heldUpMs + (this.#isPulled ? 0 : this.#timer.elapsedMs);
     if (!(thrown instanceof GatewayError) || thrown.fault !== "overtime") return thrown;
-    if (heldUpMs < BLAMED_MS || heldUpMs < totalMs * BLAMED_SHARE) return thrown;
+    if (heldUpMs < CLIENT_DELAY_MS || heldUpMs < totalMs * CLIENT_DELAY_SHARE) return thrown;
     const message = `Cannot go on with this answer: it was read too slowly to be whole within ${totalMs / 1000} s`;
     return new GatewayError("too_slow", message);
   }
@@ -359,7 +362,7 @@ export class StreamLoop {
   /** Cancels or drains an answer whose client has disconnected. */
   #drainOrCancel(): void {
     const { meter } = this.#answer as StreamedAnswer;
-    const drains = this.#options.request.drainForBill(meter.received);
+    const drains = this.#options.request.drainForBill(meter.shown);
     meter.disconnected(drains);
     if (!drains || this.#ready.includes(undefined)) return this.#stop();
     this.#stage = "draining";
@@ -367,10 +370,10 @@ export class StreamLoop {
   }
 
   /** Fails a stream that the client does not read for too long. The client gets the error at its next read. */
-  #giveUp(): void {
+  #failUnread(): void {
     const frames = this.#errorFrames(unreadError(this.#options.unreadMs));
     void this.disconnect();
-    this.#enqueue(this.#unsent + this.#format(frames) + (this.#options.framing?.end() ?? ""));
+    this.#enqueue(this.#unsentText + this.#format(frames) + (this.#options.framing?.end() ?? ""));
     this.#controller?.close();
   }
 
@@ -397,9 +400,9 @@ function isEmpty({ frames, events }: Step): boolean {
   return frames.length === 0 && events.length === 0;
 }
 
-/** Memory of a step, roughly, in characters. */
+/** Returns the approximate memory of a step, in characters. */
 function sizeOf(step: Step | undefined): number {
-  let size = FRAME_SIZE;
-  for (const { data } of step?.frames ?? []) size += FRAME_SIZE + data.length;
+  let size = OVERHEAD_LENGTH;
+  for (const { data } of step?.frames ?? []) size += OVERHEAD_LENGTH + data.length;
   return size;
 }

@@ -1,4 +1,4 @@
-/** Charges a streamed answer. The frames that end it wait until the charge is durable. */
+/** Meters and charges a streamed answer. Its last frames are held back until the charge is durable. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
@@ -10,13 +10,14 @@ import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
-import { type Charged, type Counts, type Ended, readTokens } from "./settle_reply.ts";
+import { type ChargedTokens, type EndedAnswer, readTokens, type TokenCounts } from "./settle_reply.ts";
 import type { Shown } from "./client_disconnect.ts";
 import type { OtherAnswers } from "./other_answers.ts";
 import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
-/** Most frames that are held back, and their length in characters: a flood of them would fill the memory. */
-const MAX_HELD = 1_024;
+/** Most frames that are held back, so that a flood of frames cannot fill the memory. */
+const MAX_HELD_FRAMES = 1_024;
+/** Most characters of the frames that are held back. */
 const MAX_HELD_LENGTH = 1_048_576;
 
 /** Options of a stream meter. */
@@ -24,11 +25,11 @@ export interface StreamCharge {
   meter: Meter;
   backgroundTasks: BackgroundTasks;
   codec: Codec;
-  countInput: Counts["countInput"];
-  isEstimate: Counts["isEstimate"];
+  countInput: TokenCounts["countInput"];
+  isEstimate: TokenCounts["isEstimate"];
   /** Counts calls of hosted tools; absent if none can run. */
   hostedCalls?: HostedCalls | undefined;
-  /** Counts the answers beside the first; absent if there is one. */
+  /** Counts all answers but the first; absent if there is only one. */
   others?: OtherAnswers | undefined;
   /** True if the client asked for usage, which is optional in its protocol. */
   wantsUsage: boolean;
@@ -38,7 +39,7 @@ export interface StreamCharge {
     /** True if the process is ending before the request is done. */
     readonly isInterrupted: boolean;
   };
-  /** Resolves when requests that refer to the answer can find it; absent: there is nothing to wait for. */
+  /** Resolves when later requests that refer to the answer can find it; absent if there is nothing to wait for. */
   stored?: (() => Promise<void> | undefined) | undefined;
   /** Logs why an answer ended early. */
   noteFailure: (error: GatewayError) => void;
@@ -56,14 +57,14 @@ export class StreamMeter {
   /** Events of steps that were read but not yet sent. */
   readonly #unsent: (readonly ReplyEvent[])[] = [];
   /** Token counting that lags far behind the answer. */
-  #counting: Promise<void> | undefined;
-  /** The possibly last frame with usage, and all later frames. */
-  #heldFrames: Frame[] = [];
+  #behind: Promise<void> | undefined;
+  /** Held frames: a frame with usage that may be the last one, and all later frames. */
+  #held: Frame[] = [];
   #heldLength = 0;
   /** Latest frame that is a JSON object. */
   #latest: Frame | undefined;
   #input: TokenUsage = {};
-  readonly #received: Shown = { reasoning: false, input: false };
+  readonly #shown: Shown = { reasoning: false, input: false };
   #hasBegun = false;
   /** True if the client received any part of the answer. */
   #wasSent = false;
@@ -77,16 +78,16 @@ export class StreamMeter {
   }
 
   /** Facts about the stream for `isCountable`. */
-  get received(): Readonly<Shown> {
-    return this.#received;
+  get shown(): Readonly<Shown> {
+    return this.#shown;
   }
 
-  /** Token counting that must end before the next read; absent: none. */
-  get counting(): Promise<void> | undefined {
-    return this.#counting?.then(() => this.#counting = undefined);
+  /** Token counting that must end before the next read; undefined if there is none. */
+  get behind(): Promise<void> | undefined {
+    return this.#behind?.then(() => this.#behind = undefined);
   }
 
-  /** Returns the step to send; a promise if it waits for the charge. */
+  /** Meters a step, or the end of the answer. @returns the step to send; a promise if it waits for the charge */
   take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
     if (this.#isCancelled) return undefined;
     if (step === undefined) return this.#isComplete ? undefined : this.#endEarly(cutAnswerError());
@@ -94,7 +95,7 @@ export class StreamMeter {
     for (const event of step.events) {
       if (event.type === "start") {
         this.#input = event.usage ?? this.#input;
-        this.#received.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
+        this.#shown.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
       } else if (event.type === "finish") return this.#finish(step, event);
       else if (event.type === "error") return this.#takeError(step, event.error);
       else {
@@ -102,7 +103,7 @@ export class StreamMeter {
           this.#charge.meter.first();
           this.#hasBegun = true;
         }
-        if (event.type === "open" && event.block.type === "reasoning") this.#received.reasoning = true;
+        if (event.type === "open" && event.block.type === "reasoning") this.#shown.reasoning = true;
       }
     }
     return this.#holdBack(step);
@@ -121,11 +122,11 @@ export class StreamMeter {
     if (this.#isCancelled) return false;
     this.#charge.backgroundTasks.add(this.#endEarly(error));
     this.#unsent.push([]);
-    this.#heldFrames = [];
+    this.#held = [];
     return true;
   }
 
-  /** Settles a stream whose client disconnected. `drain`: the answer is read and charged to its end. */
+  /** Settles a stream whose client disconnected. @param drain true if the answer is read and charged to its end */
   disconnected(drain: boolean): void {
     if (this.#isDisconnected) return;
     this.#isDisconnected = true;
@@ -139,11 +140,11 @@ export class StreamMeter {
 
   #observe(events: readonly ReplyEvent[]): void {
     const { hostedCalls } = this.#charge;
-    for (const event of events) this.#counting = this.#count.push(event) ?? this.#counting;
+    for (const event of events) this.#behind = this.#count.push(event) ?? this.#behind;
     if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
   }
 
-  /** While draining, everything read counts as sent. */
+  /** Stores the events of a step until it is sent. While draining, everything that is read counts as sent. */
   #queue(events: readonly ReplyEvent[]): void {
     if (this.#isDisconnected) this.#observe(events);
     else this.#unsent.push(events);
@@ -153,7 +154,7 @@ export class StreamMeter {
     for (const events of [...this.#unsent.splice(0), step.events]) this.#observe(events);
   }
 
-  /** Discards a running count; the process still waits for it at its end. */
+  /** Stops counting. The process waits for a count that is still running before it ends. */
   #stopCounting(): void {
     const counting = this.#count.stop();
     if (counting !== undefined) this.#charge.backgroundTasks.add(counting);
@@ -165,23 +166,27 @@ export class StreamMeter {
     if (this.#hasBegun) await this.#endEarly(error);
     this.#stopCounting();
     this.#queue(step.events);
-    this.#heldFrames = [];
+    this.#held = [];
     return step;
   }
 
-  /** The upstream is not at fault, so the output so far is charged. */
+  /**
+   * Charges an answer that hit a limit of the gateway. The upstream is not at fault, so the output so far is charged.
+   */
   async #cutOff(step: Step, error: GatewayError): Promise<Step> {
     this.#isComplete = true;
     this.#observeAll(step);
-    const charged = await this.#read({ usage: this.#input });
+    const charged = await this.#readTokens({ usage: this.#input });
     this.#stopCounting();
     this.#charge.noteFailure(error);
     await this.#charge.meter.deliver({ status: 200, ending: "length", ...charged });
-    this.#heldFrames = [];
+    this.#held = [];
     return step;
   }
 
-  /** An answer that ends because the client disconnected or read too slowly is charged. */
+  /**
+   * Settles an answer that ends early. It is charged if the client disconnected or read too slowly, and is free else.
+   */
   async #endEarly(error: GatewayError): Promise<undefined> {
     if (this.#isDisconnected || error.kind === "too_slow") {
       await this.#chargeSent();
@@ -196,13 +201,17 @@ export class StreamMeter {
   async #chargeSent(): Promise<void> {
     const { meter } = this.#charge;
     if (!this.#wasSent) return await failDisconnected(meter);
-    await meter.deliver({ status: 200, ending: "client_disconnected", ...await this.#read({ usage: this.#input }) });
+    await meter.deliver({
+      status: 200,
+      ending: "client_disconnected",
+      ...await this.#readTokens({ usage: this.#input }),
+    });
   }
 
   async #finish(step: Step, { usage, reason }: { usage: TokenUsage; reason: FinishReason }): Promise<Step> {
     this.#isComplete = true;
     this.#observeAll(step);
-    const charged = await this.#read({ usage, finish: reason });
+    const charged = await this.#readTokens({ usage, finish: reason });
     this.#stopCounting();
     const isDisconnected = this.#isDisconnected || this.#charge.request.clientHasDisconnected;
     const cost = await this.#charge.meter.deliver({
@@ -212,13 +221,13 @@ export class StreamMeter {
     });
     const stored = this.#charge.stored?.();
     if (stored !== undefined) await stored;
-    const frames = this.#withBill([...this.#heldFrames, ...step.frames], charged, cost);
-    this.#heldFrames = [];
+    const frames = this.#withBill([...this.#held, ...step.frames], charged, cost);
+    this.#held = [];
     return { ...step, frames };
   }
 
-  /** Without a count there is no charge. */
-  async #read(ended: Ended): Promise<Charged> {
+  /** Returns the tokens to charge. If counting fails, the request is settled without a charge. */
+  async #readTokens(ended: EndedAnswer): Promise<ChargedTokens> {
     const { hostedCalls, countInput, isEstimate, meter } = this.#charge;
     try {
       return await readTokens({ ...ended, hostedCalls }, {
@@ -238,65 +247,65 @@ export class StreamMeter {
     return { completion: completion + (others?.completion ?? 0), reasoning: reasoning + (others?.reasoning ?? 0) };
   }
 
-  /** Writes the billed usage and its cost into the last usage frame, whatever the upstream reported. */
-  #withBill(frames: Frame[], { tokens, source }: Charged, cost: Amount): Frame[] {
+  /** Writes the billed usage and its cost into the last usage frame, or into an added one that the client asked for. */
+  #withBill(frames: Frame[], { tokens, source }: ChargedTokens, cost: Amount): Frame[] {
     const { codec, wantsUsage } = this.#charge;
     const bill = { sluice_cost: `"${formatUsd(cost)}"` };
-    for (let at = frames.length - 1; at >= 0; at--) {
-      const frame = frames[at];
+    for (let index = frames.length - 1; index >= 0; index--) {
+      const frame = frames[index];
       if (frame === undefined || !codec.hasUsage(frame)) continue;
       const data = source === "upstream" ? frame.data : codec.withUsage(frame.data, tokens);
-      return frames.with(at, { ...frame, data: spliceMembers(data, bill) });
+      return frames.with(index, { ...frame, data: spliceMembers(data, bill) });
     }
     const end = frames.findIndex((frame) => !isObject(frame));
-    const like = frames.findLast(isObject) ?? this.#latest;
-    if (!wantsUsage || codec.usageFrame === undefined || like === undefined || end < 0) return frames;
-    const usage = codec.usageFrame(like, tokens);
+    const template = frames.findLast(isObject) ?? this.#latest;
+    if (!wantsUsage || codec.usageFrame === undefined || template === undefined || end < 0) return frames;
+    const usage = codec.usageFrame(template, tokens);
     return frames.toSpliced(end, 0, { ...usage, data: spliceMembers(usage.data, bill) });
   }
 
   /**
    * Holds back the usage frame and all later frames until the answer is complete. If more content follows, they are
-   * sent: some hosts report usage with every event.
+   * released, because some hosts report usage with every event.
    */
   #holdBack({ frames, events, contentFrames = 0 }: Step): Step {
     this.#queue(events);
     this.#latest = frames.findLast(isObject) ?? this.#latest;
     // Most steps have no usage, so their frames are not inspected.
-    if (this.#heldFrames.length === 0 && contentFrames === frames.length) return { frames, events };
-    const passed = contentFrames > 0 ? this.#release(this.#heldFrames.length) : [];
+    if (this.#held.length === 0 && contentFrames === frames.length) return { frames, events };
+    const released = contentFrames > 0 ? this.#release(this.#held.length) : [];
     const first = frames.findIndex((frame, index) => index >= contentFrames && this.#charge.codec.hasUsage(frame));
-    const from = this.#heldFrames.length > 0 ? 0 : first === -1 ? frames.length : first;
+    const from = this.#held.length > 0 ? 0 : first === -1 ? frames.length : first;
     for (const frame of frames.slice(from)) {
-      this.#heldFrames.push(frame);
+      this.#held.push(frame);
       this.#heldLength += frame.data.length;
     }
-    return { frames: [...passed, ...frames.slice(0, from), ...this.#releaseExcess()], events };
+    return { frames: [...released, ...frames.slice(0, from), ...this.#releaseExcess()], events };
   }
 
   /**
-   * If too much is held back, only the last frame with usage and all later frames stay.
-   * @throws {GatewayError} `upstream` if that is too much, too
+   * If too much is held back, releases all frames before the last frame with usage.
+   * @throws {GatewayError} `upstream` if the remaining frames are still too much
    */
   #releaseExcess(): Frame[] {
     if (!this.#holdsTooMuch) return [];
-    const frames = this.#release(this.#heldFrames.findLastIndex((frame) => this.#charge.codec.hasUsage(frame)));
+    const frames = this.#release(this.#held.findLastIndex((frame) => this.#charge.codec.hasUsage(frame)));
     if (!this.#holdsTooMuch) return frames;
     throw new GatewayError("upstream", "Cannot read the upstream's stream: too much follows its usage");
   }
 
   get #holdsTooMuch(): boolean {
-    return this.#heldFrames.length > MAX_HELD || this.#heldLength > MAX_HELD_LENGTH;
+    return this.#held.length > MAX_HELD_FRAMES || this.#heldLength > MAX_HELD_LENGTH;
   }
 
   #release(count: number): Frame[] {
-    const frames = this.#heldFrames.splice(0, count);
+    const frames = this.#held.splice(0, count);
     for (const { data } of frames) this.#heldLength -= data.length;
     return frames;
   }
 }
 
-/** False for marks such as `[DONE]`. Upstreams may write whitespace before an object, which is relayed. */
+/** Returns false for marks such as `[DONE]`. Upstreams may write whitespace before an object, which is relayed. */
 function isObject({ data }: Frame): boolean {
   return data.startsWith("{") || /^[ \t\r\n]*\{/.test(data);
 }

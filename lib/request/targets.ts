@@ -1,4 +1,4 @@
-/** The targets of a request: their order, facts, time limits and headers. */
+/** Plans the targets of a request, and returns their time limits and response headers. */
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
@@ -21,14 +21,17 @@ export type Routing = Pick<
   "config" | "health" | "upstreams" | "observer" | "monotonic" | "now" | "random" | "log"
 >;
 
-/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */
+/**
+ * Returns the targets of the candidates, the best first.
+ * @throws {GatewayError} `overloaded` if preferences leave none
+ */
 export function planTargets(
   candidates: readonly Candidate[],
   { gateway, preferences, key, findConversation }: {
     gateway: Routing;
     preferences: ProviderPreferences;
     key: string;
-    /** Called where there is a choice. */
+    /** Called only if there is a choice of targets. */
     findConversation: () => Conversation | undefined;
   },
 ): Choice[] {
@@ -72,7 +75,7 @@ function factsOf(
   };
 }
 
-/** Facts of a target for requests without a prompt. */
+/** Returns the facts of a target for requests without a prompt, such as images. */
 export function plainFacts(
   target: Target,
   { gateway: { config, health }, key }: { gateway: Pick<Gateway, "config" | "health">; key: string },
@@ -87,7 +90,7 @@ export function plainFacts(
   };
 }
 
-/** The issuers of the signatures in a prompt. */
+/** Returns the issuers of the signatures in a prompt. */
 function issuersIn(prompt: Prompt): Set<string> {
   const issuers = new Set<string>();
   const { plain } = prompt;
@@ -100,19 +103,21 @@ function issuersIn(prompt: Prompt): Set<string> {
   return issuers;
 }
 
-/** Time limit of a target for a whole answer, in milliseconds. */
+/** Returns the time limit of a target for a whole answer, in milliseconds. */
 export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { upstreams, images }: Config): number {
   const row = upstreams[target.upstream];
   if (row === undefined || row.vendor === "embedded") return images.total_ms;
   return target.timeouts?.total_ms ?? model.timeouts?.total_ms ?? row.timeouts.total_ms;
 }
 
-/** Time after the arrival of a request in which it may be tried once more: the time limit of its first target. */
+/**
+ * Returns the time after a request's arrival in which attempts may begin, in ms: the time limit of its first target.
+ */
 export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
   return first === undefined ? config.images.total_ms : targetMs(first, config);
 }
 
-/** Headers that name the target that answered, or the last one that was asked. */
+/** Returns the response headers that name the target of the last attempt. */
 export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
   return [
     ["x-sluice-upstream", target.upstream],
@@ -121,7 +126,7 @@ export function headersOfAttempt({ model, target, number }: Attempt): AnswerHead
   ];
 }
 
-/** Longest time that a request can last, in milliseconds: every target of its candidates may use all of its time. */
+/** Returns the longest time that a request can last, in milliseconds: the sum of the time limits of all its targets. */
 export function longestMs(candidates: readonly { model: Model }[], config: Config): number {
   let ms = 0;
   for (const { model } of candidates) {

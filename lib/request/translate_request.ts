@@ -6,26 +6,28 @@ import { checkBody } from "../protocols/fields.ts";
 import { type Destination, translatePrompt } from "../upstreams/translation_attempt.ts";
 import { checkModelRules } from "./rules.ts";
 
-/** The body for an upstream, and the names of the parameters that it leaves out. */
+/**
+ * The body for an upstream, and the names of the parameters that the body lacks because the upstream has none of them.
+ */
 export interface TranslatedRequest {
   body: JsonObject;
   dropped: readonly string[];
 }
 
 /**
- * Translates a body of a client's protocol for an upstream.
- * @param destinationOf the upstream, for the model that the body names
- * @throws {GatewayError} where the body is not valid, or cannot be translated
+ * Translates a body from the client's protocol for an upstream.
+ * @param destinationOf returns the upstream for the model that the body names
+ * @throws {GatewayError} if the body is invalid or cannot be translated
  */
 export function translateRequest(
   request: JsonObject,
   { codec, destinationOf }: { codec: Codec; destinationOf: (model: string) => Omit<Destination, "dropped"> },
 ): TranslatedRequest {
   checkBody(codec.schema, request);
-  const original = codec.readPrompt(request);
-  const destination = destinationOf(original.model);
-  const dropped = new UnsupportedParameters({ prompt: original, request });
-  const prompt = checkModelRules(original, destination.row, dropped);
+  const requested = codec.readPrompt(request);
+  const destination = destinationOf(requested.model);
+  const dropped = new UnsupportedParameters({ prompt: requested, request });
+  const prompt = checkModelRules(requested, destination.row, dropped);
   const { body } = translatePrompt(prompt, { ...destination, dropped });
   return { body, dropped: dropped.names };
 }

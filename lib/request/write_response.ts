@@ -14,7 +14,7 @@ import type { AnswerHeader } from "../server/router.ts";
 import { headersOfAttempt } from "./targets.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
-/** Writes a whole answer, with the usage that was billed, whatever the upstream reported. */
+/** Writes an answer that is not streamed. Its usage is the billed usage, even if the upstream reported another. */
 export async function writeReply(
   { reply, text, admitted: { client } }: TargetReply,
   { tokens, source, cost }: SettledReply,
@@ -34,10 +34,10 @@ export async function writeReply(
   return length > LONG_TEXT_CHARS ? new JsonAnswer(await writeJsonSliced(body)) : jsonResponse(body);
 }
 
-/** The response of a stream. `isInTime`: its answer has begun. */
+/** Returns the response of a stream. @param isInTime true if the answer has begun, false if keep-alives come first */
 export function streamResponse(loop: StreamLoop, isInTime: boolean, state: RequestState): Response {
   if (!isInTime) {
-    // Another target than the present one may still answer: only changes of the request are named.
+    // Another target than the current one may still answer, so the headers name no target.
     return streamOf(loop, Object.fromEntries(changeHeaders(state)), state);
   }
   if (state.clientHasDisconnected) {
@@ -56,7 +56,7 @@ function streamOf(loop: StreamLoop, headers: Record<string, string>, { context }
   });
 }
 
-/** Characters of the text in an answer. */
+/** Returns the length of the text in an answer, in characters. */
 function lengthOf({ blocks }: Reply): number {
   let length = 0;
   for (const block of blocks) {
@@ -66,7 +66,7 @@ function lengthOf({ blocks }: Reply): number {
   return length;
 }
 
-/** Headers that name the parameters which are unsupported, and the limit that the gateway set. */
+/** Returns the headers that name unsupported parameters and the output limit that the gateway set. */
 function changeHeaders(state: RequestState): AnswerHeader[] {
   const { cap } = state.admittedAs(state.attempt?.model);
   const { dropped } = state;
@@ -76,22 +76,22 @@ function changeHeaders(state: RequestState): AnswerHeader[] {
 }
 
 /**
- * Adds the headers that the upstream sent for the client, and those that name the target, the changes of the request and,
- * where it is known, the cost.
+ * Adds the upstream's headers for the client, and the headers that name the target, the changes of the request, and the
+ * cost if it is known.
  */
 function addAnswerHeaders(state: RequestState, cost?: Amount): void {
   const { attempt, forwarded, context: { answerHeaders } } = state;
-  // First, as later headers replace earlier ones of the same name.
+  // The upstream's headers come first, because later headers replace earlier ones of the same name.
   if (forwarded !== undefined) answerHeaders.push(...forwarded);
   if (attempt !== undefined) answerHeaders.push(...headersOfAttempt(attempt));
   answerHeaders.push(...changeHeaders(state));
   if (cost !== undefined) answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
 }
 
-/** Most characters of the header: names of unknown members are free text of the client. */
+/** Longest header, in characters. It needs a limit because the client chooses the names of unknown members. */
 const MAX_HEADER_LENGTH = 2_000;
 
-/** The header `x-sluice-dropped`; none without dropped parameters. Other characters than ASCII are percent-encoded. */
+/** Returns the header `x-sluice-dropped`; none without dropped parameters. Special characters are percent-encoded. */
 export function droppedHeader({ names }: UnsupportedParameters): AnswerHeader[] {
   if (names.length === 0) return [];
   let value = "";

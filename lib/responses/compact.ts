@@ -1,6 +1,6 @@
 /**
- * Compaction by the gateway, for upstreams without it: the model writes a summary, which the client receives as one
- * encrypted item.
+ * Compacts conversations for upstreams that cannot do so themselves: the model writes a summary, which the client
+ * receives as one encrypted item.
  */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -17,16 +17,17 @@ import { type BodyContext, editBody, inputItems } from "./recall_body.ts";
 
 const TRIGGER = "compaction_trigger";
 
-/** Context of a compaction. */
+/** The key and the keeper for a compaction item. */
 export interface Compaction {
-  /** The API key that the item is encrypted for. */
+  /** The API key for which the item is encrypted. */
   secret: string;
+  /** Stores the item for later requests. */
   keeper: AnswerKeeper;
 }
 
 /**
  * Returns whether the gateway must create the summary: the request asks for a compaction, and a model that may answer
- * does not support it.
+ * does not support that.
  */
 export function needsSummary(
   head: JsonObject,
@@ -36,8 +37,8 @@ export function needsSummary(
 }
 
 /**
- * The body that requests the summary. Tools stay, because the conversation contains calls of them, but the choice is
- * `none`.
+ * Returns the body that requests the summary. The tools stay, because the conversation contains calls of them, but
+ * `tool_choice` becomes `none`.
  */
 export function summaryBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
   const list = `[${inputItems(body)}]`;
@@ -53,14 +54,14 @@ export function summaryBody(body: JsonBody, context: BodyContext): Promise<JsonB
   }, context);
 }
 
-/** The body with a compaction trigger at the end of its input, not streamed. */
+/** Returns the body with a compaction trigger at the end of its input, and with `stream: false`. */
 export function triggeredBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
   const items = inputItems(body);
   const trigger = `{"type":"${TRIGGER}"}`;
   return editBody(body, { input: `[${items === "" ? trigger : `${items},${trigger}`}]`, stream: "false" }, context);
 }
 
-/** Converts the answer to `summaryBody` into a compaction item. */
+/** Converts the answer to `summaryBody` into a compaction item. @throws {GatewayError} `upstream` without a summary */
 export async function compactedResponse(response: Response, compaction: Compaction): Promise<Response> {
   if (response.body === null) return response;
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
@@ -88,39 +89,41 @@ function compactEvents(compaction: Compaction): TransformStream<Uint8Array, Uint
   });
 }
 
-const PASSED = new Set(["response.created", "response.in_progress", "response.failed", "error"]);
-const TERMINAL = new Set(["response.completed", "response.incomplete"]);
+/** Events that are passed on unchanged. */
+const PASSED_EVENTS = new Set(["response.created", "response.in_progress", "response.failed", "error"]);
+/** Events that end a successful answer. */
+const FINAL_EVENTS = new Set(["response.completed", "response.incomplete"]);
 
 async function compactFrame(frame: Frame, compaction: Compaction): Promise<string> {
   if (frame.data === "[DONE]") return formatFrame(frame);
   const ending = parseJson(frame.data);
   const event = frame.event ?? (isObject(ending) ? stringOf(ending.type) : undefined) ?? "";
-  if (PASSED.has(event)) return formatFrame(frame);
-  if (!TERMINAL.has(event)) return "";
+  if (PASSED_EVENTS.has(event)) return formatFrame(frame);
+  if (!FINAL_EVENTS.has(event)) return "";
   const response = isObject(ending) ? objectOf(ending.response) : undefined;
   if (!isObject(ending) || response === undefined) return "";
   const compacted = await compact(response, compaction);
-  // Events 0 and 1 were sent before.
-  const at = (sequence_number: number, type: string, members: JsonObject): string =>
+  // Events 0 and 1 were already sent.
+  const finalEvent = (sequence_number: number, type: string, members: JsonObject): string =>
     formatFrame({ event: type, data: writeJson({ ...ending, type, sequence_number, ...members }) });
   if (compacted === undefined) {
     const { message } = noSummary();
     const error = { code: "server_error", message };
     const failed = { ...response, status: "failed", output: [], error };
     return eventText(2, "error", { ...error, param: null, error: { type: "server_error", ...error, param: null } }) +
-      at(3, "response.failed", { response: failed });
+      finalEvent(3, "response.failed", { response: failed });
   }
   const { item } = compacted;
   return eventText(2, "response.output_item.added", { output_index: 0, item }) +
     eventText(3, "response.output_item.done", { output_index: 0, item }) +
-    at(4, event, { response: compacted.response });
+    finalEvent(4, event, { response: compacted.response });
 }
 
 function eventText(sequence_number: number, type: string, members: JsonObject): string {
   return formatFrame({ event: type, data: writeJson({ type, sequence_number, ...members }) });
 }
 
-/** The response with the compaction item as its output; `undefined` without a summary. */
+/** Returns the response with the compaction item as its output; `undefined` without a summary. The item is stored. */
 async function compact(
   response: JsonObject,
   { secret, keeper }: Compaction,
@@ -138,7 +141,7 @@ async function compact(
   return { response: { ...response, output: [item] }, item };
 }
 
-/** The error for an answer without a compaction. */
+/** Returns the error for an answer without a summary. */
 export function noSummary(): GatewayError {
   return new GatewayError("upstream", "The model wrote no summary of the conversation");
 }

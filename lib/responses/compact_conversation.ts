@@ -1,4 +1,4 @@
-/** `POST /v1/responses/compact`: compacts a conversation. */
+/** Answers `POST /v1/responses/compact`: compacts a conversation. */
 import { isObject, type Json, type JsonObject, parseJson } from "../json/mod.ts";
 import { objectsOf } from "../protocols/members.ts";
 import { jsonResponse } from "../server/json_response.ts";
@@ -8,16 +8,20 @@ import { SUMMARY_START } from "./compaction_items.ts";
 import { serveResponses } from "./serve_responses.ts";
 
 /**
- * Compacts a conversation: keeps its user messages, and replaces everything else by a compaction item.
+ * Compacts a conversation: its user messages stay, and a compaction item replaces everything else.
  * @throws {GatewayError} as `serveResponses`, and `upstream` if the model wrote no summary
  */
 export async function compactConversation(request: Request, context: RouteContext): Promise<Response> {
   let userMessages: JsonObject[] = [];
-  const own: RouteContext = {
+  const compactContext: RouteContext = {
     ...context,
     readJson: async (scan) => await triggeredBody(await context.readJson(), { ...context, scan }),
   };
-  const response = await serveResponses(request, own, ({ value }) => userMessages = userMessagesOf(value.input));
+  const response = await serveResponses(
+    request,
+    compactContext,
+    ({ value }) => userMessages = userMessagesOf(value.input),
+  );
   const answer = parseJson(await response.text());
   if (!isObject(answer)) throw noSummary();
   const compactions = objectsOf(answer.output).filter(({ type }) => type === "compaction");
@@ -31,7 +35,9 @@ export async function compactConversation(request: Request, context: RouteContex
   });
 }
 
-/** User messages as output items. An earlier summary becomes part of the new one. */
+/**
+ * Returns the user messages as output items. An earlier summary is left out, because it becomes part of the new one.
+ */
 function userMessagesOf(input: Json | undefined): JsonObject[] {
   return objectsOf(input).flatMap(({ type = "message", role, content }, index) => {
     if (type !== "message" || role !== "user") return [];

@@ -1,4 +1,4 @@
-/** The gateway's compaction items: a summary, encrypted for one API key. */
+/** Creates and opens the gateway's compaction items. An item contains a summary, encrypted for one API key. */
 import { Buffer } from "node:buffer";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
@@ -6,10 +6,10 @@ import { seal, unseal } from "../recall/seal.ts";
 
 const PURPOSE = "sluice compaction 1";
 
-/** Prefix of the gateway's `encrypted_content`; vendors' own values lack it. */
+/** Prefix of the gateway's `encrypted_content`. The vendors' own values do not have it. */
 const PREFIX = "sluicec1.";
 
-/** Prompt for the summary, in place of the `compaction_trigger` item. */
+/** The prompt for the summary, which replaces the `compaction_trigger` item. */
 export const COMPACTION_PROMPT =
   "The conversation above is about to be replaced by a summary, so that it fits the context window. Write that summary " +
   "for the assistant that goes on with the work and will see nothing else of it. Include: what the user wants, with all " +
@@ -39,16 +39,17 @@ export function isSealed(item: Json | undefined): item is JsonObject {
 }
 
 /**
- * Decrypts a compaction item. @returns the message that replaces it in the model's input; absent for a modified item, or
- * for another API key or gateway
+ * Decrypts a compaction item.
+ * @returns the message that replaces it in the model's input; undefined for a modified item, or an item of another API
+ * key or gateway
  */
 export async function openCompaction(
   { encrypted_content }: JsonObject,
   secret: string,
 ): Promise<JsonObject | undefined> {
-  const opened = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
-  if (opened === undefined) return undefined;
-  const text = SUMMARY_START + new TextDecoder().decode(opened);
+  const decrypted = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
+  if (decrypted === undefined) return undefined;
+  const text = SUMMARY_START + new TextDecoder().decode(decrypted);
   return { type: "message", role: "user", content: [{ type: "input_text", text }] };
 }
 

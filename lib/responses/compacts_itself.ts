@@ -1,4 +1,4 @@
-/** Compaction by the upstreams of a request. */
+/** Decides whether the upstreams of a request support compaction themselves. */
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { listOf } from "../protocols/members.ts";

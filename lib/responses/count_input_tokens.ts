@@ -1,4 +1,4 @@
-/** `POST /v1/responses/input_tokens`: counts the input of a request without answering it. */
+/** Answers `POST /v1/responses/input_tokens`: counts the input of a request without sending it to an upstream. */
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize } from "../json/mod.ts";
@@ -14,8 +14,8 @@ import { recallBody } from "./recall_body.ts";
 import { memoryOf } from "./serve_responses.ts";
 
 /**
- * Counts instructions, tools, input and media in o200k tokens. @throws {GatewayError} as `serveResponses` before
- * admission
+ * Counts instructions, tools, input and media in o200k tokens.
+ * @throws {GatewayError} as `serveResponses` before admission
  */
 export async function countInputTokens(request: Request, context: RouteContext): Promise<Response> {
   const { body } = await recallBody(await context.readJson(), memoryOf(request, context), context);

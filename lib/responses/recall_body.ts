@@ -1,4 +1,4 @@
-/** Resolves references in a body, and stores the answer for later requests. */
+/** Resolves the references in a body, and creates the keeper that stores its answer for later requests. */
 import { Buffer } from "node:buffer";
 import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
@@ -14,30 +14,31 @@ import type { ResponseMemory } from "./response_memory.ts";
 
 const OPEN_ARRAY = 0x5b;
 
-/** The context of a request, and the contents of its body that need no parsing. */
+/** The parts of a request's context that changing a body needs. */
 export type BodyContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: ScanPlan | undefined };
 
-/** A body without references, and the keeper of its answer. */
+/** A body without references. */
 export interface RecalledBody {
   body: JsonBody;
+  /** Stores the answer for later requests. */
   keeper: AnswerKeeper;
   /** Returns a keeper that stores the answer as a replacement for the whole conversation before it. */
   compactionKeeper: () => AnswerKeeper;
 }
 
-/** The items that a request adds to a conversation: JSON texts separated by commas. */
+/** The items that a request adds to the conversation `base`: JSON texts separated by commas. */
 type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuffer> };
 
 /**
- * Replaces the references of a body by the items.
- * @throws {GatewayError} `invalid` for references to unknown items, `too_large`, `limited`
+ * Replaces the references in a body by the items that they refer to.
+ * @throws {GatewayError} `invalid` for references to unknown items; `too_large`; `limited`
  */
 export async function recallBody(
   body: JsonBody,
   memory: ResponseMemory,
   context: BodyContext,
 ): Promise<RecalledBody> {
-  // Plain input contains no references.
+  // Input that a scan recognized contains no references, so it is not parsed.
   const head = headOf(body);
   const { previous_response_id: previous, input } = head;
   const resolve = (items: string) =>
@@ -45,15 +46,15 @@ export async function recallBody(
       maxBytes: context.gateway.config.resource_limits.json_body_bytes,
       compactsUpstream: compactsUpstream(head, context.gateway),
     });
-  const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
-    body: whole,
+  const recalled = (resolved: JsonBody, added: NewInput): RecalledBody => ({
+    body: resolved,
     keeper: keeperOf(body, added, memory),
     compactionKeeper: () => keeperOf(body, { input: () => new Uint8Array() }, memory),
   });
   if (typeof previous === "string" && previous !== "") {
     const items = inputItems(body);
-    const all = joinItems([await recallConversation(previous, memory), items]);
-    const { text } = await resolve(all);
+    const allItems = joinItems([await recallConversation(previous, memory), items]);
+    const { text } = await resolve(allItems);
     const base = { id: previous, withOutput: true };
     return recalled(await withInput(body, text, context), { base, input: () => utf8Bytes(items) });
   }
@@ -65,13 +66,18 @@ export async function recallBody(
   return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 
-/** Removes the items of the previous response, because agents send their whole conversation with each request. */
+/**
+ * Returns the items without those of the response `last`, because agents send their whole conversation with each
+ * request.
+ */
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
-  const known = last === undefined ? undefined : await sharedInput(last, memory);
-  if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {
+  const earlierInput = last === undefined ? undefined : await sharedInput(last, memory);
+  if (
+    last === undefined || earlierInput === undefined || earlierInput === "" || !items.startsWith(`${earlierInput},`)
+  ) {
     return { input: () => utf8Bytes(items) };
   }
-  return { base: { id: last.id, withOutput: false }, input: () => utf8Bytes(items.slice(known.length + 1)) };
+  return { base: { id: last.id, withOutput: false }, input: () => utf8Bytes(items.slice(earlierInput.length + 1)) };
 }
 
 function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {
@@ -106,7 +112,7 @@ function withInput(body: JsonBody, items: string, context: BodyContext): Promise
   return editBody(body, { input: `[${items}]`, previous_response_id: undefined }, context);
 }
 
-/** Changes members of a body. @throws {GatewayError} `too_large`, `limited` */
+/** Changes members of a body, and parses it again. @throws {GatewayError} `too_large`, `limited` */
 export async function editBody(
   body: JsonBody,
   edits: Edits,
@@ -120,13 +126,15 @@ export async function editBody(
   return await parseBody(bytes, scan);
 }
 
-/** The items of a body's input as JSON texts separated by commas; a text is one item. */
+/**
+ * Returns the items of a body's input as JSON texts separated by commas. An input that is a string becomes one item.
+ */
 export function inputItems(body: JsonBody): string {
   const text = memberText(body, "input") ?? "[]";
   return text.startsWith("[") ? text.slice(1, -1).trim() : `{"role":"user","content":${text}}`;
 }
 
-/** As `inputItems`, in UTF-8 without decoding. */
+/** Returns the same as `inputItems` in UTF-8, without decoding the body if possible. */
 function inputBytes(body: JsonBody): Uint8Array<ArrayBuffer> {
   const { utf8 } = body;
   const member = utf8?.members.find(({ name }) => name === "input");

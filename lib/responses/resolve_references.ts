@@ -1,4 +1,4 @@
-/** Replaces references to earlier responses and their items by the items. */
+/** Replaces references to earlier responses and their items by the items themselves. */
 import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
@@ -8,18 +8,21 @@ import { bodyTooLarge } from "../server/head.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
-/** Longest text of a reference: longer items are not parsed. */
-const LONGEST_REFERENCE = 1_024;
+/** Longest text of a reference. Longer items are not parsed. */
+const MAX_REFERENCE_LENGTH = 1_024;
 
-/** Longest id shown in an error. */
-const LONGEST_SHOWN = 128;
+/** Longest id in an error. */
+const MAX_SHOWN_LENGTH = 128;
 
-const LONGEST_CHAIN = 10_000;
+/** Most earlier responses of a conversation. */
+const MAX_CHAIN_LENGTH = 10_000;
 
-/** Items resolved before yielding to the event loop. */
-const ITEMS_PER_TURN = 1_000;
+/** Items that are resolved before yielding to the event loop. */
+const ITEMS_PER_SLICE = 1_000;
 
-/** Most compactions of one request: each replaces everything before it, and takes 0.1 ms to decrypt. */
+/**
+ * Most compactions of one request. Clients need only one, since it replaces everything before; decrypting takes 0.1 ms.
+ */
 const MAX_COMPACTIONS = 64;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -32,44 +35,47 @@ export function isReference(item: Json | undefined): boolean {
 }
 
 /**
- * Returns the items before those of a request, with their references resolved: JSON texts separated by commas.
+ * Returns all items of an earlier response and of the responses before it, as JSON texts separated by commas.
  * @throws {GatewayError} `invalid` if one of the responses is not stored
  */
 export async function recallConversation(id: string, memory: ResponseMemory): Promise<string> {
   const parts: string[] = [];
   let next: KeptResponse["base"] = { id, withOutput: true };
   for (let length = 0; next !== undefined; length++) {
-    const found: KeptResponse | undefined = length < LONGEST_CHAIN ? await memory.find(next.id) : undefined;
-    if (found === undefined) throw responseGone(id, memory);
-    if (next.withOutput) parts.unshift(decoder.decode(found.output));
-    parts.unshift(decoder.decode(found.input));
-    next = found.base;
+    const response: KeptResponse | undefined = length < MAX_CHAIN_LENGTH ? await memory.find(next.id) : undefined;
+    if (response === undefined) throw responseGone(id, memory);
+    if (next.withOutput) parts.unshift(decoder.decode(response.output));
+    parts.unshift(decoder.decode(response.input));
+    next = response.base;
   }
   return joinItems(parts);
 }
 
-/** Items without references, and the response with the last item referred to. */
+/** Items without references. */
 export interface ResolvedItems {
+  /** JSON texts separated by commas. */
   text: string;
+  /** The response that contains the last referenced item; undefined without references. */
   last: KeptResponse | undefined;
 }
 
-/** Settings of `resolveItems`. */
-export interface Resolving {
-  /** Bound of the result, since many references may name one item. */
+/** Options of `resolveItems`. */
+export interface ResolveOptions {
+  /** Most bytes of the referenced items, because many references may name one item. */
   maxBytes: number;
-  /** True if the upstream may have made the compaction items of other gateways. */
+  /** True if the upstream may be able to decrypt compaction items that the gateway cannot. */
   compactsUpstream: boolean;
 }
 
 /**
- * Resolves the references in a list of items. @param items JSON texts separated by commas
+ * Resolves the references in a list of items, and decrypts the gateway's compaction items.
+ * @param items JSON texts separated by commas
  * @throws {GatewayError} `invalid` if an item is not stored or cannot be decrypted; `too_large`
  */
 export async function resolveItems(
   items: string,
   memory: ResponseMemory,
-  { maxBytes, compactsUpstream }: Resolving,
+  { maxBytes, compactsUpstream }: ResolveOptions,
 ): Promise<ResolvedItems> {
   const list = `[${items}]`;
   const texts: string[] = [];
@@ -88,45 +94,48 @@ export async function resolveItems(
     });
   };
   for (const { start, end } of scanElements(list)) {
-    // Items in memory are found without yielding.
-    if (texts.length % ITEMS_PER_TURN === ITEMS_PER_TURN - 1) await yieldToEventLoop();
+    // Finding items in memory does not yield to the event loop, so the loop does.
+    if (texts.length % ITEMS_PER_SLICE === ITEMS_PER_SLICE - 1) await yieldToEventLoop();
     const text = list.slice(start, end);
-    const id = referredId(text);
+    const id = referencedId(text);
     if (id === undefined) {
       texts.push(await open(text));
       continue;
     }
-    const found = await memory.findByItem(id);
-    const item = found?.items.findLast((item) => item.id === id);
-    if (found === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
+    const response = await memory.findByItem(id);
+    const item = response?.items.findLast((item) => item.id === id);
+    if (response === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
     bytes += item.end - item.start;
     if (bytes > maxBytes) throw bodyTooLarge(maxBytes);
-    const itemText = decoder.decode(found.output.subarray(item.start, item.end));
+    const itemText = decoder.decode(response.output.subarray(item.start, item.end));
     texts.push(await open(itemText));
-    last = found;
+    last = response;
   }
   return { text: texts.join(","), last };
 }
 
-/** The input texts of a response and of those that it shares them with; absent where an output is between them. */
+/**
+ * Returns the input items of a response, including those that are stored with earlier responses; undefined if an output
+ * is between them, or if one of the responses is not stored.
+ */
 export async function sharedInput(response: KeptResponse, memory: ResponseMemory): Promise<string | undefined> {
   const parts = [decoder.decode(response.input)];
   for (let { base } = response; base !== undefined;) {
-    const found = base.withOutput ? undefined : await memory.find(base.id);
-    if (found === undefined || parts.length > LONGEST_CHAIN) return undefined;
-    parts.unshift(decoder.decode(found.input));
-    base = found.base;
+    const earlier = base.withOutput ? undefined : await memory.find(base.id);
+    if (earlier === undefined || parts.length > MAX_CHAIN_LENGTH) return undefined;
+    parts.unshift(decoder.decode(earlier.input));
+    base = earlier.base;
   }
   return joinItems(parts);
 }
 
-/** Joins lists of items, which may be empty. */
+/** Joins lists of items with commas. Lists may be empty. */
 export function joinItems(lists: readonly string[]): string {
   return lists.filter((list) => list !== "").join(",");
 }
 
-function referredId(text: string): string | undefined {
-  if (text.length > LONGEST_REFERENCE) return undefined;
+function referencedId(text: string): string | undefined {
+  if (text.length > MAX_REFERENCE_LENGTH) return undefined;
   const item = parsePlain(text);
   return isReference(item) && isObject(item) && typeof item.id === "string" ? item.id : undefined;
 }
@@ -134,16 +143,16 @@ function referredId(text: string): string | undefined {
 function responseGone(id: string, memory: ResponseMemory): GatewayError {
   return new GatewayError(
     "invalid",
-    `Cannot continue response ${JSON.stringify(plainText(id, LONGEST_SHOWN))}: ${whyGone(memory)}`,
-    { param: "previous_response_id", code: "previous_response_not_found", rule: whyGone(memory) },
+    `Cannot continue response ${JSON.stringify(plainText(id, MAX_SHOWN_LENGTH))}: ${reasonGone(memory)}`,
+    { param: "previous_response_id", code: "previous_response_not_found", rule: reasonGone(memory) },
   );
 }
 
 function itemGone(id: string, { index, memory }: { index: number; memory: ResponseMemory }): GatewayError {
-  return new GatewayError("invalid", `Cannot find item ${JSON.stringify(id)}: ${whyGone(memory)}`, {
+  return new GatewayError("invalid", `Cannot find item ${JSON.stringify(id)}: ${reasonGone(memory)}`, {
     param: `input[${index}]`,
     code: "item_not_found",
-    rule: whyGone(memory),
+    rule: reasonGone(memory),
   });
 }
 
@@ -153,7 +162,7 @@ function tooManyCompactions(index: number): GatewayError {
   });
 }
 
-function whyGone({ limits }: ResponseMemory): string {
+function reasonGone({ limits }: ResponseMemory): string {
   const why = limits === null
     ? "this gateway does not store responses"
     : `responses are kept for ${limits.minutes} minutes after their last use, for the key that made them, as long as ` +

@@ -1,23 +1,24 @@
-/** The stored responses of one key, and of one connection. */
+/** Finds and stores the responses of one API key, or of one connection. */
 import type { LocalResponses, Recall, ResponseOwner } from "../recall/recall.ts";
 import type { KeptResponse, RecallLimits } from "../recall/recent_responses.ts";
 
 /** Responses that one client can refer to. */
 export interface ResponseMemory {
-  /** `null`: responses are not stored. */
+  /** Limits of stored responses; `null` if responses are not stored. */
   readonly limits: RecallLimits | null;
-  /** True if responses with `store: false` are stored too. */
+  /** True if responses with `store: false` are stored, too. */
   readonly keepsAll: boolean;
+  /** Finds a response by its id; undefined if it is not stored. */
   find(id: string): Promise<KeptResponse | undefined>;
-  /** Finds the response with an output item. */
+  /** Finds the response that has an output item; undefined if none is stored. */
   findByItem(itemId: string): Promise<KeptResponse | undefined>;
-  /** The API key, which compactions are encrypted with. */
+  /** The API key, with which compactions are encrypted. */
   readonly secret: string;
-  /** Stores a response. @param isStored visible to other connections of the key */
+  /** Stores a response. @param isStored true if other connections of the key may refer to it */
   put(response: KeptResponse, isStored: boolean): Promise<void> | undefined;
 }
 
-/** Responses of one key. */
+/** Returns the responses of one key. */
 export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory {
   return {
     limits: recall.limits,
@@ -29,16 +30,16 @@ export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory 
   };
 }
 
-/** Responses of one connection, and of its key. */
-export function connectionMemory(local: LocalResponses, ofKey: ResponseMemory): ResponseMemory {
+/** Returns the responses of one connection together with those of its key. */
+export function connectionMemory(local: LocalResponses, shared: ResponseMemory): ResponseMemory {
   return {
-    limits: ofKey.limits,
-    secret: ofKey.secret,
+    limits: shared.limits,
+    secret: shared.secret,
     keepsAll: true,
-    find: async (id) => local.find(id) ?? await ofKey.find(id),
-    findByItem: async (itemId) => local.findByItem(itemId) ?? await ofKey.findByItem(itemId),
+    find: async (id) => local.find(id) ?? await shared.find(id),
+    findByItem: async (itemId) => local.findByItem(itemId) ?? await shared.findByItem(itemId),
     put(response, isStored) {
-      if (isStored) return ofKey.put(response, true);
+      if (isStored) return shared.put(response, true);
       local.put(response);
       return undefined;
     },

@@ -1,4 +1,7 @@
-/** WebSockets on `/v1/responses`: each `response.create` message becomes a request, and its events become messages. */
+/**
+ * Serves WebSockets on `/v1/responses`: each message `response.create` becomes a request, and its events become
+ * messages.
+ */
 import { requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";
@@ -21,8 +24,8 @@ import { setTurn } from "./turn.ts";
 /** Seconds without a pong after which a connection counts as lost. The runtime sends the pings. */
 const PONG_SECONDS = 60;
 
-/** Maximum lifetime of a connection, as at OpenAI, in milliseconds. */
-const LIFE_MS = 3_600_000;
+/** Longest lifetime of a connection, as at OpenAI, in milliseconds. */
+const MAX_AGE_MS = 3_600_000;
 
 /** Most concurrent streams of one connection. */
 const MAX_STREAMS = 8;
@@ -30,21 +33,19 @@ const MAX_STREAMS = 8;
 /** Most queued messages of one stream. */
 const MAX_WAITING = 64;
 
-/**
- * Bytes that wait for the client before the next event or message is read, and the time between two looks, in
- * milliseconds.
- */
-const MAX_BUFFERED = 1_048_576;
-const LOOK_MS = 10;
+/** Most unsent bytes of a connection. Above that, no further event or message is read. */
+const MAX_BUFFERED_BYTES = 1_048_576;
+/** Interval at which the unsent bytes are checked, in milliseconds. */
+const POLL_MS = 10;
 
 /** Close codes (RFC 6455, 7.4.1). */
 const NORMAL = 1000, GOING_AWAY = 1001, POLICY_VIOLATION = 1008, FAILED = 1011;
 
-/** Headers of the upgrade that do not apply to its requests. */
-const OF_UPGRADE = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive)$/;
+/** Headers of the upgrade request that do not apply to the requests on the connection. */
+const UPGRADE_HEADERS = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive)$/;
 
 /**
- * `GET /v1/responses` with an upgrade.
+ * Answers `GET /v1/responses` with an upgrade to a WebSocket.
  * @throws {GatewayError} `upgrade_required` for a plain request, and if WebSockets are disabled or too many are open
  */
 export function openResponsesSocket(request: Request, context: RouteContext): Response {
@@ -59,7 +60,7 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
   }
   // After the upgrade the request can no longer be read.
   const { url } = request;
-  const headers = [...request.headers].filter(([name]) => !OF_UPGRADE.test(name));
+  const headers = [...request.headers].filter(([name]) => !UPGRADE_HEADERS.test(name));
   const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: PONG_SECONDS });
   new ResponsesSocket(socket, {
     url,
@@ -74,13 +75,16 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
   return response;
 }
 
+/** Options of a connection. */
 interface SocketOptions {
+  /** URL and headers of the requests on the connection. */
   url: string;
   headers: [string, string][];
   host: ConnectionHost;
   keyId: string;
+  /** Responses that only this connection can refer to. */
   local: LocalResponses;
-  /** Most bytes of a message, and of those that wait, which take two for each UTF-16 unit. */
+  /** Most bytes of a message, and of all queued messages, which take two bytes per UTF-16 code unit. */
   maxBytes: number;
   /** Longest idle time, in milliseconds. */
   idleMs: number;
@@ -90,17 +94,19 @@ interface SocketOptions {
 /** Queued messages of one stream. */
 type WaitingMessages = CreateMessage[];
 
+/** One connection. */
 class ResponsesSocket {
   readonly #socket: WebSocket;
   readonly #options: SocketOptions;
-  /** Running streams by their name. */
+  /** Queued messages of the running streams, by stream id. */
   readonly #streams = new Map<string | undefined, WaitingMessages>();
   readonly #requests = new Set<AbortController>();
   readonly #openedAt: number;
   readonly #disconnect: () => void;
   #waitingBytes = 0;
-  /** Messages that are being read, one after the other, and their number. */
+  /** Resolves when all messages are read. They are read one after another. */
   #reading: Promise<void> = Promise.resolve();
+  /** Number of messages that are not yet read. */
   #unread = 0;
   #isShuttingDown = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
@@ -124,25 +130,25 @@ class ResponsesSocket {
     if (data.length > maxBytes) return this.#refuse(bodyTooLarge(maxBytes));
     try {
       // A message waits until the previous one is read.
-      if (this.#unread > 0 || data.length > LONG_TEXT_CHARS) this.#readLater(data);
+      if (this.#unread > 0 || data.length > LONG_TEXT_CHARS) this.#queueRead(data);
       else this.#accept(readMessage(data));
     } catch (error) {
       this.#refuse(toGatewayError(error));
     }
   }
 
-  /** Reads a message in several turns. @throws {GatewayError} where too many are being read, or take too much memory */
-  #readLater(data: string): void {
+  /** Reads a message in slices, after earlier ones. @throws {GatewayError} if too many wait, or take too much memory */
+  #queueRead(data: string): void {
     if (this.#unread >= MAX_WAITING) {
       throw new GatewayError("invalid", "Cannot accept the message: too many are waiting for an earlier one");
     }
     this.#options.host.waiting.reserve(2 * data.length);
     this.#unread++;
     clearTimeout(this.#idle);
-    this.#reading = this.#readInTurn(data, this.#reading);
+    this.#reading = this.#readQueued(data, this.#reading);
   }
 
-  async #readInTurn(data: string, earlier: Promise<void>): Promise<void> {
+  async #readQueued(data: string, earlier: Promise<void>): Promise<void> {
     await earlier;
     const reading = this.#isOpen ? readLongMessage(data) : undefined;
     const message = await reading?.catch((error: unknown) => this.#refuse(toGatewayError(error)));
@@ -154,7 +160,7 @@ class ResponsesSocket {
 
   #accept({ type, streamId, create }: ClientMessage): void {
     if (create !== undefined) return this.#enqueue(create);
-    // Codex sends it after a compaction and expects no answer.
+    // Codex sends this type after a compaction, and expects no answer.
     if (type === "response.processed") return;
     this.#refuse("Cannot read the message: expected a JSON object of type response.create", streamId);
   }
@@ -170,7 +176,7 @@ class ResponsesSocket {
     if (isFull) {
       return this.#refuse("Cannot accept the message: too many are waiting for an earlier response", streamId);
     }
-    if (this.#options.monotonic() - this.#openedAt > LIFE_MS) return this.#expire(streamId);
+    if (this.#options.monotonic() - this.#openedAt > MAX_AGE_MS) return this.#expire(streamId);
     if (waiting === undefined) {
       void this.#run(message);
       return;
@@ -184,7 +190,7 @@ class ResponsesSocket {
     waiting.push(message);
   }
 
-  /** Runs a stream: one message after the other. */
+  /** Runs a stream, whose messages are served one after another. */
   async #run(first: CreateMessage): Promise<void> {
     const waiting: WaitingMessages = [];
     clearTimeout(this.#idle);
@@ -213,7 +219,7 @@ class ResponsesSocket {
       const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
       if (isStream && response.body !== null) await this.#forward(response.body, { streamId, signal: abort.signal });
       else this.#send(await writeErrorMessage(response), streamId);
-      await this.#drained();
+      await this.#whenDrained();
     } catch {
       // The answer was cut short without an error event.
       if (this.#isOpen) this.#socket.close(FAILED, "The answer was cut short");
@@ -237,15 +243,15 @@ class ResponsesSocket {
       for (const { data } of events.push(decoder.decode(value, { stream: true }))) {
         if (data !== "[DONE]") this.#send(data, streamId);
       }
-      await this.#drained();
+      await this.#whenDrained();
       if (!this.#isOpen) return;
     }
   }
 
   /** Resolves when the client has read most of the sent data, or has disconnected. */
-  async #drained(): Promise<void> {
-    while (this.#isOpen && this.#socket.bufferedAmount > MAX_BUFFERED) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  async #whenDrained(): Promise<void> {
+    while (this.#isOpen && this.#socket.bufferedAmount > MAX_BUFFERED_BYTES) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
 
@@ -259,7 +265,7 @@ class ResponsesSocket {
 
   /** Rejects a message. A client that does not read these errors is disconnected. */
   #refuse(problem: string | GatewayError, streamId?: string): void {
-    if (this.#isOpen && this.#socket.bufferedAmount > MAX_BUFFERED) {
+    if (this.#isOpen && this.#socket.bufferedAmount > MAX_BUFFERED_BYTES) {
       return this.#socket.close(POLICY_VIOLATION, "Too many errors were not read");
     }
     const error = typeof problem === "string" ? new GatewayError("invalid", problem) : problem;
@@ -267,7 +273,7 @@ class ResponsesSocket {
   }
 
   #expire(streamId: string | undefined): void {
-    const minutes = LIFE_MS / 60_000;
+    const minutes = MAX_AGE_MS / 60_000;
     const error = new GatewayError("invalid", `This connection is ${minutes} minutes old, open another`, {
       code: "websocket_connection_limit_reached",
     });
@@ -303,7 +309,7 @@ class ResponsesSocket {
   }
 }
 
-/** Most bytes of a queued message: two for each UTF-16 unit of its text. */
+/** Returns the most bytes that a queued message takes: two per UTF-16 code unit. */
 function memoryOf({ body }: CreateMessage): number {
   return 2 * body.length;
 }
@@ -314,7 +320,7 @@ function plainRequest(): GatewayError {
   });
 }
 
-/** On this error, clients fall back to plain requests. */
+/** Returns the error at which clients fall back to plain requests. */
 function noSockets(why: string): GatewayError {
   return new GatewayError("upgrade_required", `Cannot open a WebSocket: ${why}; use POST`, {
     headers: { upgrade: "HTTP/1.1", connection: "upgrade" },

@@ -1,4 +1,4 @@
-/** Serves responses requests, and resolves references to earlier responses first. */
+/** Serves requests of the responses protocol: resolves references to earlier responses, and compacts conversations. */
 import { readBearerKey } from "../access/authenticate.ts";
 import { requireCaller } from "../access/permissions.ts";
 import { responses } from "../protocols/responses/mod.ts";
@@ -12,7 +12,8 @@ import { turnOf } from "./turn.ts";
 import { warmUp } from "./warm_up.ts";
 
 /**
- * `POST /v1/responses`. @param received called with the body, its references replaced
+ * Answers `POST /v1/responses`.
+ * @param received called with the body, in which references are resolved
  * @throws {GatewayError} as `serve`, and `invalid` for unknown references
  */
 export async function serveResponses(
@@ -23,21 +24,22 @@ export async function serveResponses(
   const turn = turnOf(request);
   const memory = memoryOf(request, context);
   let compaction: Compaction | undefined;
-  const own: RouteContext = {
+  const recallContext: RouteContext = {
     ...context,
     readJson: async (scan) => {
-      const withScan = { ...context, scan };
-      const { body, keeper, compactionKeeper } = await recallBody(await context.readJson(scan), memory, withScan);
-      own.keeper = keeper;
+      const bodyContext = { ...context, scan };
+      const { body, keeper, compactionKeeper } = await recallBody(await context.readJson(scan), memory, bodyContext);
+      recallContext.keeper = keeper;
       received?.(body);
       if (!needsSummary(headOf(body), context.gateway)) return body;
-      const { keep: _keep, written: _written, ...shown } = keeper;
-      own.keeper = shown;
+      // The summary itself is not stored, but the answer shows the same facts about storing.
+      const { keep: _keep, written: _written, ...withoutStoring } = keeper;
+      recallContext.keeper = withoutStoring;
       compaction = { secret: memory.secret, keeper: compactionKeeper() };
-      return await summaryBody(body, withScan);
+      return await summaryBody(body, bodyContext);
     },
   };
-  const response = await (turn?.isWarmUp === true ? warmUp(own) : serve(responses, request, own));
+  const response = await (turn?.isWarmUp === true ? warmUp(recallContext) : serve(responses, request, recallContext));
   return compaction === undefined ? response : await compactedResponse(response, compaction);
 }
 
@@ -46,6 +48,6 @@ export function memoryOf(request: Request, { gateway: { recall }, caller }: Rout
   const turn = turnOf(request);
   const { keyId } = requireCaller(caller);
   const secret = readBearerKey(request.headers.get("authorization") ?? "") ?? "";
-  const ofKey = keyMemory(recall, { keyId, secret });
-  return turn === undefined ? ofKey : connectionMemory(turn.local, ofKey);
+  const shared = keyMemory(recall, { keyId, secret });
+  return turn === undefined ? shared : connectionMemory(turn.local, shared);
 }

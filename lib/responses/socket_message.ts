@@ -1,4 +1,4 @@
-/** Reads WebSocket messages of clients, and writes errors as messages. */
+/** Reads the clients' WebSocket messages, and writes errors as messages. */
 import {
   findValue,
   JSON_LIMITS,
@@ -13,24 +13,26 @@ import { openaiErrorReply } from "../protocols/error_bodies.ts";
 
 /** A `response.create` message. */
 export interface CreateMessage {
-  /** Id of the stream that this message and its events belong to; absent: the connection's default stream. */
+  /** Id of the stream of this message and its events; undefined for the connection's default stream. */
   streamId: string | undefined;
-  /** False: a warm-up that only stores the input and returns an id. */
+  /** False for a warm-up, which only stores the input and returns an id. */
   generate: boolean;
   /** The body of the request, with `stream: true`. */
   body: string;
 }
 
-/** A client's message: its type, and the request of a `response.create`. */
+/** A client's message. */
 export interface ClientMessage {
+  /** Type of the message; undefined if it has none. */
   type: string | undefined;
-  /** As `CreateMessage`. */
+  /** As in `CreateMessage`. */
   streamId: string | undefined;
+  /** The request; absent unless the type is `response.create`. */
   create?: CreateMessage;
 }
 
 /**
- * Reads a message without parsing all of it; the request does that with all limits.
+ * Reads a message without parsing all of it. The request parses it later, with all limits.
  * @throws {GatewayError} `invalid` for more members than a body may have
  */
 export function readMessage(text: string): ClientMessage {
@@ -43,7 +45,7 @@ export function readMessage(text: string): ClientMessage {
 }
 
 /**
- * Reads a long message in several turns of the event loop: at once, 32 million characters take 100 ms.
+ * Reads a long message in slices. Reading 32 million characters at once would take 100 ms.
  * @throws {GatewayError} `invalid` for text that is not JSON, or exceeds the limits of a body
  */
 export async function readLongMessage(text: string): Promise<ClientMessage> {
@@ -69,12 +71,12 @@ function toMessage(scanned: ObjectText): ClientMessage {
   return { type, streamId, create };
 }
 
-/** Headers of an error about retries, limits and the request id. */
+/** Headers that the client gets with an error: retries, limits and the request id. */
 const SENT_HEADERS = /^(?:retry-after(?:-ms)?|x-request-id|x-ratelimit-.*)$/;
 
 /**
- * Writes an error response as a message. The headers are in two places: OpenAI's types have them in the error, Codex
- * reads them beside it.
+ * Writes an error response as a message. The headers are in two places, because OpenAI's types have them inside the
+ * error, and Codex reads them beside it.
  */
 export async function writeErrorMessage(response: Response): Promise<string> {
   const text = await response.text();

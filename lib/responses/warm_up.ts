@@ -1,4 +1,4 @@
-/** Warm-ups: a client sends the beginning of its next request and gets an id. No model is called. */
+/** Serves warm-ups: a client sends the beginning of its next request, and gets an id. No model is called. */
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { findModel } from "../request/candidates.ts";
@@ -6,11 +6,11 @@ import type { RouteContext } from "../server/router.ts";
 import { formatFrames } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
 
-/** Placeholder for an empty input, which only warm-ups may have. */
+/** Placeholder for an empty input, which is allowed only in warm-ups. */
 const NO_INPUT = "-";
 
 /**
- * Answers with an empty response and stores its input. Free of charge.
+ * Answers with an empty response, and stores the input. It costs nothing.
  * @throws {GatewayError} as `serve` before anything is reserved
  */
 export async function warmUp(context: RouteContext): Promise<Response> {

@@ -13,13 +13,13 @@ import type { RetrievalRequest } from "./types.ts";
 
 /** A candidate that may answer. */
 export interface AdmittedCandidate<R extends RetrievalRequest> extends RetrievalCandidate<R> {
-  /** Limits to reserve when this alternative answers; those of the first candidate are reserved already. */
+  /** Limits to reserve when this alternative answers; those of the first candidate are already reserved. */
   limitRequests: readonly LimitRequest[];
 }
 
 /**
- * Reserves limits and holds budgets for a request. The held amount covers the most expensive model that may answer;
- * models beyond the budget are left out.
+ * Reserves limits and holds budgets for a request. The held amount covers the most expensive model that may answer.
+ * Models that the budgets cannot pay for are left out.
  * @returns the admitted candidates, at least one, the preferred one first
  * @throws {GatewayError} `limited`
  */
@@ -40,22 +40,22 @@ export function admitRetrieval<R extends RetrievalRequest>(
       extraPrices: first.extraPrices,
       budgets,
       limitRequests: limitsOf(first),
-      maxCost: maxCost([first, ...others]),
-      costWithin(left) {
-        payable = others.filter(({ maxCost }) => maxCost <= left);
-        return maxCost([first, ...payable]);
+      maxCost: highestCost([first, ...others]),
+      costWithin(available) {
+        payable = others.filter(({ maxCost }) => maxCost <= available);
+        return highestCost([first, ...payable]);
       },
       forMs: longestMs([first, ...others], gateway.config),
       isWhole: true,
     });
-    const isOfModel = (limit: LimitRequest) => limitOwnerOf(limit).type === "model";
+    const isModelLimit = (limit: LimitRequest) => limitOwnerOf(limit).type === "model";
     return [
       { ...first, limitRequests: [] },
-      ...payable.map((other) => ({ ...other, limitRequests: limitsOf(other).filter(isOfModel) })),
+      ...payable.map((other) => ({ ...other, limitRequests: limitsOf(other).filter(isModelLimit) })),
     ];
   });
 }
 
-function maxCost(candidates: readonly Pick<RetrievalCandidate<RetrievalRequest>, "maxCost">[]): Amount {
-  return candidates.reduce((dearest, { maxCost }) => maxCost > dearest ? maxCost : dearest, 0n);
+function highestCost(candidates: readonly Pick<RetrievalCandidate<RetrievalRequest>, "maxCost">[]): Amount {
+  return candidates.reduce((highest, { maxCost }) => maxCost > highest ? maxCost : highest, 0n);
 }

@@ -1,4 +1,4 @@
-/** Prices of requests for embeddings and reranking. */
+/** Finds the prices of requests for embeddings and reranking, and their highest possible cost. */
 import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/catalog.ts";
@@ -15,11 +15,11 @@ import type { RetrievalRequest } from "./types.ts";
 export interface CandidatePrices {
   size: RetrievalSize;
   sheet: Readonly<PriceSheet>;
-  /** Prices of large inputs; absent: the same. */
+  /** Prices of large inputs; undefined if they are the same. */
   extraPrices: ExtraPrices | undefined;
-  /** USD per search; absent: searches are free. */
+  /** USD per search; undefined if searches are free. */
   searchPrice: string | undefined;
-  /** The most that the request can cost. */
+  /** Highest possible cost of the request. */
   maxCost: Amount;
 }
 
@@ -30,8 +30,8 @@ export function candidatePrices(
   { gateway, caller }: RouteContext,
 ): CandidatePrices {
   const now = gateway.now();
-  const at = { factor: requireCaller(caller).group.price_factor, now };
-  const { sheet, extraPrices } = pricesAt(model, at);
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
+  const { sheet, extraPrices } = pricesAt(model, priceTerms);
   const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;
   const size = measureRequest(request, model);
   const maxCost =
@@ -40,7 +40,7 @@ export function candidatePrices(
   return { size, sheet, extraPrices, searchPrice, maxCost };
 }
 
-/** Searches as a billed item; none if they are free. */
+/** Returns the searches as a billed item; none if they are free. */
 export function billedSearches(count: number, price: string | undefined): BilledExtra[] {
   return price === undefined || count === 0 ? [] : [{ item: "request", count, price }];
 }

@@ -1,4 +1,4 @@
-/** The models that may answer a request for embeddings or reranking. */
+/** Finds the models that may answer a request for embeddings or reranking. */
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject } from "../json/mod.ts";
@@ -22,8 +22,8 @@ export interface RetrievalCandidates<R extends RetrievalRequest> {
 }
 
 /**
- * Finds the models named in a validated body. Embeddings may only name models of one vector space, since vectors of two
- * spaces cannot be compared.
+ * Finds the models that a validated body names. For embeddings, all models must have the same vector space, because
+ * vectors of different spaces cannot be compared.
  * @throws {GatewayError} as `findCandidates` of lib/request; `invalid` for models of different spaces
  */
 export function findRetrievalCandidates<R extends RetrievalRequest>(
@@ -32,12 +32,12 @@ export function findRetrievalCandidates<R extends RetrievalRequest>(
   { kind, read }: { kind: "embedding" | "rerank"; read: (body: JsonBody, model: Model) => R },
 ): RetrievalCandidates<R> {
   const { model: requested, models, provider } = body.value;
-  const requestedText = String(requested);
-  const first = findModel(requestedText, context, kind);
+  const requestedId = String(requested);
+  const first = findModel(requestedId, context, kind);
   const preferences = readPreferences(isObject(provider) ? provider : undefined, context.gateway);
-  const ids = new Set([requestedText, ...(Array.isArray(models) ? models.map(String) : [])]);
+  const ids = new Set([requestedId, ...(Array.isArray(models) ? models.map(String) : [])]);
   const candidates = collectCandidates(ids, preferences, (id) => {
-    const model = id === requestedText ? first : findNamedFallback(id, { context, param: "models", kind });
+    const model = id === requestedId ? first : findNamedFallback(id, { context, param: "models", kind });
     const request = read(body, model);
     return { model, request, ...candidatePrices(request, model, context) };
   });

@@ -1,12 +1,12 @@
-/** Rejects alternative spellings of known members. */
+/** Rejects members whose names differ from known names only in case. */
 import type { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { usualName } from "../protocols/extras.ts";
 
 /**
- * Rejects members that differ from a known one only in case. Unknown members are passed on, so an upstream with
- * case-insensitive names would use such a member, while the gateway measured the other one.
+ * Rejects members whose names differ from a known name only in case. Unknown members are passed on, so an upstream with
+ * case-insensitive names would use such a member, although the gateway has measured the other one.
  * @throws {GatewayError} `invalid`
  */
 export function checkSpellings({ shape }: Pick<z.ZodObject, "shape">, body: JsonObject): void {

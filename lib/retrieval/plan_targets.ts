@@ -11,7 +11,10 @@ import type { RouteContext } from "../server/router.ts";
 import type { AdmittedCandidate } from "./admit.ts";
 import type { RetrievalRequest } from "./types.ts";
 
-/** The targets of the candidates, best first. @throws {GatewayError} `overloaded` if preferences leave none */
+/**
+ * Returns the targets of the candidates, the best first.
+ * @throws {GatewayError} `overloaded` if preferences leave none
+ */
 export function planRetrievalTargets(
   admitted: readonly AdmittedCandidate<RetrievalRequest>[],
   { gateway, preferences, key }: { gateway: Gateway; preferences: ProviderPreferences; key: string },
@@ -27,8 +30,9 @@ export function planRetrievalTargets(
 }
 
 /**
- * Starts to drain an answer whose client disconnected: nothing was sent yet, so no part can be billed separately.
- * @returns as `beginDrain`
+ * Begins to drain an answer whose client disconnected. Nothing was sent to the client yet, so the answer cannot be
+ * billed in part.
+ * @returns false if the upstream must be cancelled
  */
 export function drainRetrieval(
   { model, sheet, maxCost }: AdmittedCandidate<RetrievalRequest>,

@@ -1,4 +1,4 @@
-/** Reads requests for embeddings. */
+/** Reads and checks requests for embeddings. */
 import { z } from "zod";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -9,18 +9,19 @@ import { checkSpellings } from "./check_spellings.ts";
 import type { EmbeddingInput, EmbeddingsRequest } from "./types.ts";
 
 /**
- * Most inputs of a request, and most tokens of an input given as tokens. OpenAI: "any array must be 2048 dimensions or
- * less", and 8,192 tokens for each input (https://platform.openai.com/docs/api-reference/embeddings/create).
+ * Most inputs of a request. OpenAI: "any array must be 2048 dimensions or less"
+ * (https://platform.openai.com/docs/api-reference/embeddings/create).
  */
 const MAX_INPUTS = 2_048;
+/** Most token ids of an input: OpenAI's limit of tokens per input, from the same page. */
 const MAX_TOKEN_IDS = 8_192;
 
-/** Largest id of a token; no vocabulary is larger. */
-const MAX_TOKEN = 10_000_000;
+/** Largest id of a token. No vocabulary is larger. */
+const MAX_TOKEN_ID = 10_000_000;
 
 const tokensSchema = {
   type: "array",
-  items: { type: "integer", minimum: 0, maximum: MAX_TOKEN },
+  items: { type: "integer", minimum: 0, maximum: MAX_TOKEN_ID },
   minItems: 1,
   maxItems: MAX_TOKEN_IDS,
 } as const;
@@ -33,7 +34,7 @@ const INPUT_FORMS = [
   { type: "array", items: tokensSchema, minItems: 1, maxItems: MAX_INPUTS },
 ];
 
-/** Body of `POST /v1/embeddings`. Unknown members pass. */
+/** Body of `POST /v1/embeddings`. Unknown members are allowed. */
 export const embeddingsSchema = z.looseObject({
   model: z.string().min(1).max(256),
   input: z.unknown().meta({ anyOf: INPUT_FORMS, description: "One text or many, or their tokens" }),
@@ -90,16 +91,19 @@ function checkTokens(tokens: Json, param: string): void {
   if (!Array.isArray(tokens) || tokens.length === 0 || tokens.length > MAX_TOKEN_IDS) {
     throw invalidInput(param, `Expected a text, or an array of 1 to ${MAX_TOKEN_IDS} tokens`);
   }
-  const isToken = (id: Json) => typeof id === "number" && Number.isInteger(id) && id >= 0 && id <= MAX_TOKEN;
-  const invalidIndex = tokens.findIndex((id) => !isToken(id));
-  if (invalidIndex >= 0) throw invalidInput(`${param}[${invalidIndex}]`, "Expected a token, which is a whole number");
+  const isToken = (id: Json) => typeof id === "number" && Number.isInteger(id) && id >= 0 && id <= MAX_TOKEN_ID;
+  const wrong = tokens.findIndex((id) => !isToken(id));
+  if (wrong >= 0) throw invalidInput(`${param}[${wrong}]`, "Expected a token, which is a whole number");
 }
 
 function invalidInput(param: string, expected: string): GatewayError {
   return new GatewayError("invalid", `Invalid value for ${param}: ${expected}`, { param });
 }
 
-/** Reads a validated body for a model. @throws {GatewayError} `invalid` for a vector length that the model lacks */
+/**
+ * Reads a validated body for a model.
+ * @throws {GatewayError} `invalid` for a vector length that the model does not have
+ */
 export function readEmbeddings(body: JsonBody, model: Model): EmbeddingsRequest {
   const { input, dimensions, encoding_format } = body.value as unknown as EmbeddingsBody;
   if (typeof dimensions === "number") checkDimensions(dimensions, model);
@@ -119,9 +123,9 @@ function inputsOf(input: EmbeddingsBody["input"]): readonly EmbeddingInput[] {
 
 function checkDimensions(requested: number, { id, embedding }: Model): void {
   if (embedding === undefined || requested === embedding.dimensions) return;
-  const { dimensions: size, min_dimensions: minSize = size } = embedding;
-  if (requested >= minSize && requested <= size) return;
-  const expected = minSize === size ? `${size}` : `${minSize} to ${size}`;
+  const { dimensions: max, min_dimensions: min = max } = embedding;
+  if (requested >= min && requested <= max) return;
+  const expected = min === max ? `${max}` : `${min} to ${max}`;
   throw new GatewayError("invalid", `Invalid value for dimensions: model "${id}" has ${expected} dimensions`, {
     param: "dimensions",
   });

@@ -1,4 +1,4 @@
-/** Reads requests to rerank documents. */
+/** Reads and checks requests to rerank documents. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
@@ -11,7 +11,7 @@ const MAX_DOCUMENTS = 2_048;
 
 /**
  * Body of `POST /v1/rerank`: the members that Cohere (https://docs.cohere.com/reference/rerank), Jina
- * (https://api.jina.ai/redoc) and vLLM (https://docs.vllm.ai, "Re-rank API") share. Unknown members pass.
+ * (https://api.jina.ai/redoc) and vLLM (https://docs.vllm.ai, "Re-rank API") share. Unknown members are allowed.
  */
 export const rerankSchema = z.looseObject({
   model: z.string().min(1).max(256),
@@ -35,7 +35,7 @@ interface RerankBody {
 export function checkRerankBody(body: JsonBody): void {
   checkSpellings(rerankSchema, body.value);
   const { documents } = body.value;
-  // Checked first, because the schema would check each document before.
+  // The number is checked first, because the schema would check every document before the number.
   if (Array.isArray(documents) && documents.length > MAX_DOCUMENTS) {
     throw new GatewayError("invalid", `Invalid value for documents: Expected at most ${MAX_DOCUMENTS}`, {
       param: "documents",

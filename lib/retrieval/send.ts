@@ -22,6 +22,7 @@ export interface RetrievalWork<R extends RetrievalRequest, A> {
   metered: MeteredWork;
   admitted: readonly AdmittedCandidate<R>[];
   preferences: ProviderPreferences;
+  /** Calls an upstream. */
   ask: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
 }
 
@@ -29,12 +30,13 @@ export interface RetrievalWork<R extends RetrievalRequest, A> {
 export interface RetrievalAnswer<R extends RetrievalRequest, A> {
   answer: A;
   candidate: AdmittedCandidate<R>;
-  /** True if the client has disconnected; the answer is still billed. */
+  /** True if the client has disconnected. The answer is still billed. */
   clientHasDisconnected: boolean;
 }
 
 /**
- * Sends a request until a target answers. The answer's headers name the last target.
+ * Sends a request to one target after another until one answers. Headers that name the last target are added to the
+ * answer.
  * @throws {GatewayError} as `attemptTargets`; the abort reason if the client disconnected and the answer is not drained
  */
 export async function sendRetrieval<R extends RetrievalRequest, A>(

@@ -1,4 +1,4 @@
-/** Serves requests for embeddings and reranking; the steps have the numbers of docs/explanation/architecture.md. */
+/** Serves requests for embeddings and reranking. The steps have the numbers of docs/explanation/architecture.md. */
 import type { Model } from "../catalog/model.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import type { JsonBody } from "../server/body.ts";
@@ -16,6 +16,7 @@ import { writeReranking } from "./write_reranking.ts";
 /** The differences between the two endpoints. */
 interface RetrievalEndpoint<R extends RetrievalRequest, A> {
   name: R["kind"];
+  /** The kind of models that answer. */
   kind: "embedding" | "rerank";
   /** Validates a body. @throws {GatewayError} `invalid` */
   check: (body: JsonBody) => void;
@@ -29,7 +30,7 @@ interface RetrievalEndpoint<R extends RetrievalRequest, A> {
   ) => Response | Promise<Response>;
 }
 
-/** `POST /v1/embeddings`. */
+/** Answers `POST /v1/embeddings`. */
 export function createEmbeddings(client: Request, context: RouteContext): Promise<Response> {
   return serveRetrieval<Extract<RetrievalRequest, { kind: "embeddings" }>, Embeddings>(client, context, {
     name: "embeddings",
@@ -41,7 +42,7 @@ export function createEmbeddings(client: Request, context: RouteContext): Promis
   });
 }
 
-/** `POST /v1/rerank`. */
+/** Answers `POST /v1/rerank`. */
 export function rerankDocuments(client: Request, context: RouteContext): Promise<Response> {
   return serveRetrieval<Extract<RetrievalRequest, { kind: "rerank" }>, Reranking>(client, context, {
     name: "rerank",

@@ -1,4 +1,4 @@
-/** Settles answers with embeddings or reranked documents: usage, price, and a durable ledger entry. */
+/** Settles answers with embeddings or reranked documents: their usage, their price, and a durable ledger entry. */
 import { readUsage } from "../billing/price.ts";
 import { formatUsd } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
@@ -9,7 +9,7 @@ import type { RetrievalAnswer } from "./send.ts";
 import { countRequest, countSearches } from "./size.ts";
 import type { RetrievalRequest } from "./types.ts";
 
-/** Charge of an answer. */
+/** The charge of an answer. */
 export interface SettledRetrieval {
   /** Tokens of the input. */
   tokens: number;
@@ -20,7 +20,7 @@ export interface SettledRetrieval {
 }
 
 /**
- * Charges an answer for the usage reported by its upstream, else for the counted usage.
+ * Charges an answer for the usage that its upstream reports, or otherwise for the counted usage.
  * @throws {GatewayError} `overloaded` if the ledger entry cannot be written
  */
 export async function settleRetrieval<R extends RetrievalRequest>(

@@ -1,4 +1,4 @@
-/** Sizes of requests for limits and budgets, and the counted usage of upstreams that report none. */
+/** Measures requests for limits and budgets, and counts the usage that an upstream does not report. */
 import { Buffer } from "node:buffer";
 import type { Model } from "../catalog/model.ts";
 import { tokensOfBytes } from "../billing/prompt_parts.ts";
@@ -6,18 +6,16 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { EmbeddingInput, RetrievalRequest } from "./types.ts";
 
-/** Most tokens that a model adds to one input: delimiters and task instructions. */
-const INPUT_FRAME = 16;
+/** Most tokens that a model adds to one input, such as delimiters and task instructions. */
+const INPUT_OVERHEAD = 16;
 
-/**
- * Cohere's search unit (https://cohere.com/pricing): documents per search, and tokens of a document with its query
- * beyond which it counts again.
- */
+/** Documents per search, as in Cohere's search unit (https://cohere.com/pricing). */
 const SEARCH_DOCUMENTS = 100;
+/** Tokens of a document with its query; a longer one counts as several documents (as above). */
 const SEARCH_TOKENS = 500;
 
-/** Characters counted before yielding to the event loop: a few milliseconds of work. */
-const CHARS_PER_TURN = 32_768;
+/** Characters that are counted before yielding to the event loop. They take a few milliseconds. */
+const CHARS_PER_SLICE = 32_768;
 
 /** The size of a request. */
 export interface RetrievalSize {
@@ -29,13 +27,13 @@ export interface RetrievalSize {
   maxSearches: number;
 }
 
-/** Most tokens of one input at a model. */
+/** Returns the most tokens of one input at a model. */
 function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "context_length">): number {
   return embedding?.max_input_tokens ?? context_length;
 }
 
-/** Bytes of an input's text: byte-level tokenizers make at most one token per byte. */
-function tokenBoundOf(input: EmbeddingInput): number {
+/** Returns the most tokens of an input. Byte-level tokenizers make at most one token per byte. */
+function maxTokensOf(input: EmbeddingInput): number {
   return typeof input === "string" ? Buffer.byteLength(input) : input.length;
 }
 
@@ -45,24 +43,24 @@ export function measureRequest(request: RetrievalRequest, model: Model): Retriev
   let expected = 0;
   let maxTokens = 0;
   let chunks = 0;
-  const query = request.kind === "rerank" ? tokenBoundOf(request.query) : 0;
+  const query = request.kind === "rerank" ? maxTokensOf(request.query) : 0;
   for (const input of request.kind === "rerank" ? request.documents : request.inputs) {
-    const tokens = query + tokenBoundOf(input);
+    const tokens = query + maxTokensOf(input);
     expected += Math.min(limit, typeof input === "string" ? tokensOfBytes(tokens) : tokens);
-    maxTokens += Math.min(limit, tokens + INPUT_FRAME);
+    maxTokens += Math.min(limit, tokens + INPUT_OVERHEAD);
     if (request.kind === "rerank") chunks += Math.max(1, Math.ceil(tokens / SEARCH_TOKENS));
   }
   return { expected, maxTokens, maxSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
 }
 
-/** A counter of o200k tokens that yields to the event loop between inputs. */
+/** Returns a function that counts the o200k tokens of an input, and yields to the event loop between inputs. */
 export async function pacedCounter(): Promise<(input: EmbeddingInput) => Promise<number>> {
   const counter = await loadTokenCounter();
   let chars = 0;
   return async (input) => {
     if (typeof input !== "string") return input.length;
     chars += input.length;
-    if (chars > CHARS_PER_TURN) {
+    if (chars > CHARS_PER_SLICE) {
       chars = 0;
       await yieldToEventLoop();
     }
@@ -82,7 +80,7 @@ export async function countRequest(request: RetrievalRequest, model: Model): Pro
   return sum;
 }
 
-/** Counts the searches of a request if the upstream reports none. */
+/** Returns the searches of a request whose upstream reports none. */
 export function countSearches({ documents }: { documents: readonly string[] }): number {
   return Math.ceil(documents.length / SEARCH_DOCUMENTS);
 }

@@ -1,4 +1,4 @@
-/** Requests for embeddings and reranking, and the upstreams that answer them. */
+/** The types of requests for embeddings and reranking, and of the upstreams that answer them. */
 import type { Model, Target } from "../catalog/model.ts";
 import type { JsonObject, ObjectText } from "../json/mod.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
@@ -6,7 +6,7 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 /** One input of an embeddings request: a text, or token ids. */
 export type EmbeddingInput = string | readonly number[];
 
-/** A body in the client's text, and its value. */
+/** A body: the client's text, and its value. */
 export type RetrievalBody = ObjectText & { value: JsonObject };
 
 /** A request for embeddings. */
@@ -14,7 +14,7 @@ export interface EmbeddingsRequest {
   kind: "embeddings";
   body: RetrievalBody;
   inputs: readonly EmbeddingInput[];
-  /** Requested vector length; absent: the model's. */
+  /** Requested vector length; absent: the length of the model's vectors. */
   dimensions?: number;
   /** True for base64 of little-endian 32-bit floats, false for arrays of numbers. */
   base64: boolean;
@@ -28,6 +28,7 @@ export interface RerankRequest {
   documents: readonly string[];
   /** Most results; absent: all. */
   topN?: number;
+  /** True if the results repeat the documents. */
   returnDocuments: boolean;
 }
 
@@ -41,9 +42,9 @@ export interface RetrievalCall<R extends RetrievalRequest> {
   target: Target;
   /** Aborts when the client disconnects or the process ends. */
   signal: AbortSignal;
-  /** Collects members that the upstream cannot express. */
+  /** Collects members that the upstream does not support. */
   dropped: UnsupportedParameters;
-  /** Takes the upstream's id of a request that it answers. Of several requests for one call, the last id counts. */
+  /** Called with the upstream's id of a request that it answers. If a call has several requests, the last id counts. */
   identify: (requestId: string) => void;
 }
 
@@ -51,26 +52,27 @@ export interface RetrievalCall<R extends RetrievalRequest> {
 export interface Embeddings {
   /** One per input, in order, as JSON text in the requested format. */
   vectors: readonly string[];
-  /** Tokens reported by the upstream; absent: none, or an implausible number. */
+  /** Tokens that the upstream reports; absent if it reports none, or an implausible number. */
   tokens?: number;
 }
 
 /** The reranked documents of one request. */
 export interface Reranking {
-  /** The upstream's answer. */
+  /** The text of the upstream's answer. */
   body: ObjectText;
+  /** The value of the upstream's answer. */
   value: JsonObject;
-  /** As in `Embeddings`. */
+  /** Tokens that the upstream reports; absent if it reports none, or an implausible number. */
   tokens?: number;
-  /** Searches reported by the upstream; absent: none. */
+  /** Searches that the upstream reports; absent if it reports none. */
   searches?: number;
 }
 
 /** A source of embeddings and of reranked documents. */
 export interface RetrievalUpstream {
   /**
-   * Requests embeddings. @throws {GatewayError} with fault `unfit` if the upstream cannot express the request and was
-   * not asked
+   * Requests embeddings.
+   * @throws {GatewayError} with fault `unfit` if the upstream does not support the request, so that nothing was sent
    */
   embed(call: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings>;
   /** Requests a reranking. @throws {GatewayError} as `embed` */

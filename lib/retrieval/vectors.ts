@@ -1,4 +1,4 @@
-/** Vectors as JSON text: arrays of numbers, or base64 of little-endian 32-bit floats. */
+/** Checks and converts vectors as JSON text: arrays of numbers, or base64 of little-endian 32-bit floats. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../errors.ts";
 
@@ -6,7 +6,7 @@ const NUMBER = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?`;
 const ARRAY = new RegExp(String.raw`^\[\s*${NUMBER}(?:\s*,\s*${NUMBER})*\s*\]$`);
 const BASE64 = /^"(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"$/;
 
-/** Returns whether a text is a vector. */
+/** Returns whether a text is a vector in one of the two forms. */
 export function isVector(text: string): boolean {
   return (text.startsWith('"') ? BASE64 : ARRAY).test(text);
 }
@@ -23,7 +23,7 @@ export function dimensionsOf(vector: string): number {
 }
 
 /**
- * Returns a vector in the requested format, unchanged if it has that format already.
+ * Returns a vector in the requested format. A vector that already has it is not changed.
  * @throws {GatewayError} `upstream` for base64 of values that are not numbers
  */
 export function inFormat(vector: string, base64: boolean): string {

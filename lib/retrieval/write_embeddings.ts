@@ -7,7 +7,7 @@ import type { RetrievalAnswer } from "./send.ts";
 import type { SettledRetrieval } from "./settle.ts";
 import type { Embeddings, EmbeddingsRequest } from "./types.ts";
 
-/** Writes the vectors unchanged. Large answers are streamed. */
+/** Writes an answer with the vectors unchanged. A large answer is written in chunks. */
 export function writeEmbeddings(
   { answer: { vectors }, candidate: { model } }: RetrievalAnswer<EmbeddingsRequest, Embeddings>,
   { tokens }: SettledRetrieval,

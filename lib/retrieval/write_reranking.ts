@@ -6,8 +6,8 @@ import type { SettledRetrieval } from "./settle.ts";
 import type { Reranking, RerankRequest } from "./types.ts";
 
 /**
- * Writes the upstream's answer with the public id of the model. Clients of Cohere need `meta`, and those of Jina
- * `usage`: a missing one is created from the billed usage.
+ * Writes the upstream's answer with the public id of the model. Cohere's clients need `meta`, and Jina's clients need
+ * `usage`, so a missing one is created from the billed usage.
  */
 export function writeReranking(
   { answer: { body, value }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,

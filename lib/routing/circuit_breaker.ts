@@ -1,58 +1,59 @@
 /**
- * Circuit breakers of a target, for all client keys and for single ones. A breaker is closed, open for a time, then half-open,
- * when one request at a time tries the target.
+ * Circuit breakers of a target, for all client keys and for single keys. A breaker is closed, or open for a time, or
+ * then half-open: one request at a time tries the target.
  */
 import type { HealthRow } from "./health.ts";
 import { OutcomeWindow } from "./target_statistics.ts";
 
-/** Time after which a trial without an outcome makes room for the next, in milliseconds. */
+/** Time after which a trial without an outcome no longer blocks the next trial, in milliseconds. */
 const TRIAL_MS = 30_000;
-/** A breaker stays open for up to this many times its first time. */
-const MAX_STEPS = 3;
+/** Largest multiple of the first open time for which a breaker stays open. */
+const MAX_OPEN_FACTOR = 3;
 
 /** Identifies a request that passed a breaker. */
 export interface BreakerTicket {
-  /** Number of changes of the breaker by then. */
+  /** Value of `CircuitBreaker.epoch` when the request passed. */
   readonly epoch: number;
-  /** Number of the trial; absent: the breaker was closed. */
+  /** Number of the trial; absent if the breaker was closed. */
   readonly trial?: number;
 }
 
-/** Times that a breaker stays open. */
+/** How long a breaker stays open. */
 export interface BreakerTimes {
-  /** The first time, in milliseconds. */
+  /** The first open time, in milliseconds. */
   openMs: number;
-  /** A breaker that opens within this time after it closed opens for longer, in milliseconds. */
+  /** A breaker that opens again within this time after it closed stays open for longer. In milliseconds. */
   restMs: number;
 }
 
 /** A circuit breaker, closed at first. Times are milliseconds of a monotonic clock. */
 export class CircuitBreaker {
-  /** Number of its changes. */
+  /** Number of state changes so far. */
   epoch = 0;
-  /** The ticket of every request while it is closed. */
-  #closed: BreakerTicket = { epoch: 0 };
-  /** Open or half-open. */
+  /** The ticket that all requests share while the breaker is closed. */
+  #closedTicket: BreakerTicket = { epoch: 0 };
+  /** True if the breaker is open or half-open. */
   isOpen = false;
-  /** End of its open time. */
+  /** End of the open time. */
   until = 0;
   #closedAt = -Infinity;
-  /** Number of times it has opened without a long enough rest. */
-  #step = 0;
+  /** Multiple of the first open time: how often it has opened in quick succession, up to `MAX_OPEN_FACTOR`. */
+  #openFactor = 0;
   #trials = 0;
-  /** The trial under way. */
+  /** The current trial. */
   #trial: { number: number; since: number } | undefined;
-  /** Client key of the last trial since it was closed, and when that trial ended. */
+  /** Client key of the last trial since the breaker was closed. */
   #lastKey: string | undefined;
-  #endedAt = 0;
+  /** When the last trial ended. */
+  #trialEndedAt = 0;
   /** True if the breaker has refused another key since that trial began. */
   #othersWait = false;
-  /** Time that the next trial is reserved for other keys, in milliseconds. */
-  #turnMs = 0;
-  /** Result of the last probe since it opened. */
+  /** Time for which the next trial is reserved for other waiting keys, in milliseconds. */
+  #reservedMs = 0;
+  /** Result of the last probe since the breaker opened. */
   #probe: "up" | "down" | undefined;
 
-  /** Open or half-open, and no trial is under way. */
+  /** True if the breaker is open or half-open and there is no current trial. */
   get awaitsTrial(): boolean {
     return this.isOpen && this.#trial === undefined;
   }
@@ -63,34 +64,35 @@ export class CircuitBreaker {
   }
 
   /**
-   * Time until a request of a client key may pass; 0: now. The key of the last trial comes after other waiting keys.
-   * @param early whether it may pass before the open time is over
+   * Returns the time until a request of a client key may pass, in milliseconds; 0 if it may pass now. If other keys
+   * wait, they get the next trial before the key that had the last one.
+   * @param early true if the request may pass before the open time is over
    */
   waitMs(now: number, key: string, early = false): number {
     if (!this.isOpen) return 0;
-    const ended = this.#trial === undefined ? this.#endedAt : this.#trial.since + TRIAL_MS;
-    const from = Math.max(early ? 0 : this.until, ended);
-    return Math.max(0, from + (this.#othersWait && key === this.#lastKey ? this.#turnMs : 0) - now);
+    const trialEnd = this.#trial === undefined ? this.#trialEndedAt : this.#trial.since + TRIAL_MS;
+    const nextTrial = Math.max(early ? 0 : this.until, trialEnd);
+    return Math.max(0, nextTrial + (this.#othersWait && key === this.#lastKey ? this.#reservedMs : 0) - now);
   }
 
   /**
-   * Returns true if a request may pass although other targets are up: the breaker is closed, or its upstream has
-   * answered a probe.
+   * Returns true if a request may use this target before other available ones: the breaker is closed, or the upstream
+   * has answered a probe.
    */
   mayLead(now: number, key: string): boolean {
     return !this.isOpen || (this.#probe === "up" && this.waitMs(now, key) === 0);
   }
 
-  /** Lets a request pass: only where `waitMs` is 0. */
+  /** Lets a request pass. May be called only if `waitMs` returns 0. */
   enter(now: number, key: string): BreakerTicket {
-    if (!this.isOpen) return this.#closed;
+    if (!this.isOpen) return this.#closedTicket;
     this.#trial = { number: ++this.#trials, since: now };
     this.#lastKey = key;
     this.#othersWait = false;
     return { epoch: this.epoch, trial: this.#trials };
   }
 
-  /** Notes that this breaker alone has refused a request of a key. */
+  /** Records that this breaker alone has refused a request of a key. */
   refused(key: string): void {
     if (this.#lastKey !== undefined && key !== this.#lastKey) this.#othersWait = true;
   }
@@ -100,12 +102,12 @@ export class CircuitBreaker {
     return epoch === this.epoch;
   }
 
-  /** Returns true if the request is the current trial: its failure opens the breaker again. */
+  /** Returns true if the request is the current trial, whose failure opens the breaker again. */
   isTrial(ticket: BreakerTicket): boolean {
     return this.isCurrent(ticket) && ticket.trial !== undefined && ticket.trial === this.#trial?.number;
   }
 
-  /** Returns true if the request was a trial: its success counts, however late. */
+  /** Returns true if the request was a trial. Its success counts even if it comes late. */
   wasTrial(ticket: BreakerTicket): boolean {
     return this.isCurrent(ticket) && ticket.trial !== undefined;
   }
@@ -115,22 +117,23 @@ export class CircuitBreaker {
     if (this.isTrial(ticket)) this.#endTrial(now);
   }
 
-  /** Opens it, and returns for how long. @param jitter varies a time at random */
+  /** Opens the breaker. @param jitter varies a time at random @returns the open time in milliseconds */
   open(now: number, { openMs, restMs }: BreakerTimes, jitter: (ms: number) => number): number {
-    const isRepeated = this.isOpen || now - this.#closedAt < restMs;
-    this.#step = isRepeated ? Math.min(MAX_STEPS, this.#step + 1) : 1;
-    const forMs = jitter(openMs * this.#step);
+    const isSoon = this.isOpen || now - this.#closedAt < restMs;
+    this.#openFactor = isSoon ? Math.min(MAX_OPEN_FACTOR, this.#openFactor + 1) : 1;
+    const forMs = jitter(openMs * this.#openFactor);
     this.epoch++;
     this.isOpen = true;
     this.#probe = undefined;
     this.until = now + forMs;
-    this.#turnMs = openMs;
+    this.#reservedMs = openMs;
     this.#endTrial(now);
     return forMs;
   }
 
+  /** Closes the breaker. */
   close(now: number): void {
-    this.#closed = { epoch: ++this.epoch };
+    this.#closedTicket = { epoch: ++this.epoch };
     this.isOpen = false;
     this.#closedAt = now;
     this.#endTrial(now);
@@ -138,14 +141,14 @@ export class CircuitBreaker {
     this.#othersWait = false;
   }
 
-  /** Notes the result of a probe of the upstream. */
-  probed(found: "up" | "down"): void {
-    this.#probe = found;
+  /** Records the result of a probe of the upstream. */
+  probed(result: "up" | "down"): void {
+    this.#probe = result;
   }
 
   #endTrial(now: number): void {
     if (this.#trial === undefined) return;
-    this.#endedAt = Math.min(now, this.#trial.since + TRIAL_MS);
+    this.#trialEndedAt = Math.min(now, this.#trial.since + TRIAL_MS);
     this.#trial = undefined;
   }
 }
@@ -153,28 +156,32 @@ export class CircuitBreaker {
 /** States of a scope, from the best to the worst. */
 const SEVERITY: readonly HealthRow["state"][] = ["closed", "half_open", "cooling", "open"];
 
-/** State of a scope, and the end of its pause by the monotonic clock, in milliseconds. */
+/** State of a scope, and the end of its open time or pause by the monotonic clock, in milliseconds. */
 export interface ScopeState {
   state: HealthRow["state"];
   until: number;
 }
 
-/** A breaker with the outcomes it counts and the pause that the target has asked for. */
+/**
+ * A breaker for one client key or for all keys, with the outcomes that it counts and the pause that the target asked
+ * for.
+ */
 export class BreakerScope {
-  /** The client key that it is for; absent: all. */
+  /** The client key; undefined if the scope is for all keys. */
   readonly key: string | undefined;
   readonly breaker = new CircuitBreaker();
+  /** End of the pause; 0 if there is none. */
   coolUntil = 0;
-  /** Requests that count, and how many of them failed. */
+  /** Recent requests, and how many of them failed. */
   outcomes: OutcomeWindow;
 
-  /** @param windowMs time that outcomes count for, in milliseconds */
+  /** @param windowMs how long an outcome counts, in milliseconds */
   constructor(key: string | undefined, windowMs: number) {
     this.key = key;
     this.outcomes = new OutcomeWindow(windowMs);
   }
 
-  /** Closes the breaker after the success of a trial. @returns false where the request was no trial of it */
+  /** Closes the breaker after the success of a trial. @returns false if the request was not a trial of this breaker */
   close(ticket: BreakerTicket, now: number): boolean {
     if (!this.breaker.wasTrial(ticket)) return false;
     this.breaker.close(now);
@@ -183,7 +190,7 @@ export class BreakerScope {
     return true;
   }
 
-  /** State and pause. */
+  /** Returns the state of the breaker, or of the pause if the breaker is closed. */
   state(now: number): ScopeState {
     const { breaker, coolUntil } = this;
     if (breaker.isOpen) return { state: breaker.until > now ? "open" : "half_open", until: breaker.until };
@@ -196,44 +203,46 @@ function compareSeverity(a: ScopeState, b: ScopeState): number {
   return SEVERITY.indexOf(b.state) - SEVERITY.indexOf(a.state);
 }
 
-/** Most client keys whose failures at a target are kept apart. */
+/** Most client keys with a scope of their own at one target. */
 const MAX_KEYS = 32;
 
 /**
- * Scopes of single client keys at one target, for keys whose requests failed there or met a limit: the content of a request
- * can be the reason, so it counts against its own key first.
+ * Scopes of single client keys at one target, for keys whose requests failed there or reached a limit. The content of a
+ * request can cause its failure, so the failure counts first against its own key.
  */
 export class ClientScopes {
   readonly byKey = new Map<string, BreakerScope>();
   #windowMs: number;
 
-  /** @param windowMs time that outcomes count for, in milliseconds */
+  /** @param windowMs how long an outcome counts, in milliseconds */
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
 
-  /** The scope of a key, made where it has none. Where there are too many, an idle one goes, or else the oldest. */
+  /**
+   * Returns the scope of a key, and adds one if necessary. If there are too many, an idle one or the oldest is removed.
+   */
   findOrAdd(key: string, now: number): BreakerScope {
-    const found = this.byKey.get(key);
-    if (found !== undefined) return found;
+    const existing = this.byKey.get(key);
+    if (existing !== undefined) return existing;
     if (this.byKey.size >= MAX_KEYS) {
       const isIdle = ({ breaker, coolUntil }: BreakerScope) => !breaker.isOpen && coolUntil <= now;
-      const [first] = [...this.byKey].find(([, scope]) => isIdle(scope)) ?? [...this.byKey][0] ?? [];
-      if (first !== undefined) this.byKey.delete(first);
+      const [removed] = [...this.byKey].find(([, scope]) => isIdle(scope)) ?? [...this.byKey][0] ?? [];
+      if (removed !== undefined) this.byKey.delete(removed);
     }
     const added = new BreakerScope(key, this.#windowMs);
     this.byKey.set(key, added);
     return added;
   }
 
-  /** The outcomes of the key with the most failures. */
+  /** Returns the outcomes of the key with the most failures. */
   readWorst(now: number): { samples: number; failures: number } {
     const [worst = { samples: 0, failures: 0 }] = [...this.byKey.values()].map(({ outcomes }) => outcomes.read(now))
       .sort((a, b) => b.failures - a.failures || a.samples - b.samples);
     return worst;
   }
 
-  /** End of the longest pause that the target has asked of another key than this one; 0 where there is none. */
+  /** Returns the end of the longest current pause of the other keys; 0 if none is paused. */
   othersCoolUntil(key: string, now: number): number {
     let until = 0;
     for (const { key: other, coolUntil } of this.byKey.values()) {
@@ -242,7 +251,7 @@ export class ClientScopes {
     return until;
   }
 
-  /** The worst state, and the number of keys that it is for; `undefined` where all are closed. */
+  /** Returns the worst state and the number of keys in that state; `undefined` if all are closed. */
   worstState(now: number): ScopeState & { keys: number } | undefined {
     const [worst, ...others] = [...this.byKey.values()].map((scope) => scope.state(now))
       .filter(({ state }) => state !== "closed")
@@ -251,12 +260,12 @@ export class ClientScopes {
     return { ...worst, keys: 1 + others.filter(({ state }) => state === worst.state).length };
   }
 
-  /** Returns true if the breaker of a key is open and no request tries the target for the key. */
+  /** True if the breaker of any key is open or half-open and has no current trial. */
   get awaitsTrial(): boolean {
     return [...this.byKey.values()].some(({ breaker }) => breaker.awaitsTrial);
   }
 
-  /** Begins to count anew, over another time. */
+  /** Discards all outcomes, and counts over another time. */
   restart(windowMs: number): void {
     this.#windowMs = windowMs;
     for (const scope of this.byKey.values()) scope.outcomes = new OutcomeWindow(windowMs);

@@ -1,41 +1,49 @@
-/** Classifies the error of an attempt: for the health of its target, and for the attempts that may follow. */
+/** Classifies the error of an attempt: what it says about the target's health, and which attempts may follow. */
 import { type Fault, GatewayError } from "../errors.ts";
 import type { TargetOutcome } from "./health.ts";
 
 /** Consequences of a failed attempt. */
 export interface FailureClass {
   outcome: TargetOutcome;
-  /** Order of a second attempt at the same target: at once, after all others, or never. */
+  /** When the same target may be tried again: at once, after all other targets, or never. */
   repeat: "first" | "last" | "never";
-  /** Targets that may be asked next: any, those of the next model that the client names, or none. */
+  /** Targets that may be tried next: any target, only targets of other models, or none. */
   next: "target" | "model" | "none";
-  /** True: another attempt may need as much time again. */
+  /** True if the attempt was slow, so that another one may need as much time again. */
   slow?: boolean;
 }
 
 /** Facts about the attempt. */
 export interface AttemptFacts {
-  /** True: work must not be done twice, so errors that are final end the request. */
+  /** True if work must not be done twice. Final errors end the request then. */
   once?: boolean;
-  /** True: it tried a target whose breaker is half-open. Its error must not cost a client the request. */
+  /** True if the target's breaker was half-open. An error of a trial must not fail the client's request. */
   isTrial?: boolean;
 }
 
-/** Faults after which the upstream has certainly not begun any work. */
-const NOT_BEGUN: ReadonlySet<Fault | undefined> = new Set<Fault>(["unreachable", "key", "access", "credit", "unfit"]);
+/** Faults after which the upstream has certainly not begun to work. */
+const FAULTS_BEFORE_WORK: ReadonlySet<Fault | undefined> = new Set<Fault>([
+  "unreachable",
+  "key",
+  "access",
+  "credit",
+  "unfit",
+]);
 
-/** Errors that another model, with another context or moderation, may not have. */
+/** Codes of errors that another model may not have, because its context or moderation differs. */
 const MODEL_ERRORS: ReadonlySet<string | undefined> = new Set(["context_length_exceeded", "content_policy_violation"]);
 
-/** Longest pause of a target that is waited for, in milliseconds. */
-const LONGEST_PAUSE_MS = 2_000;
+/** Longest `retry-after` of a target after which the same request may try it again, in milliseconds. */
+const MAX_PAUSE_MS = 2_000;
 
-/** A target that names no time is not asked again: the client can wait better. */
-function againAfterPause(retryAfterMs: number | undefined): FailureClass["repeat"] {
-  return retryAfterMs !== undefined && retryAfterMs <= LONGEST_PAUSE_MS ? "last" : "never";
+/**
+ * Returns when a target may be tried again: if it names a short pause, after all others. Else the client must retry.
+ */
+function repeatAfterPause(retryAfterMs: number | undefined): FailureClass["repeat"] {
+  return retryAfterMs !== undefined && retryAfterMs <= MAX_PAUSE_MS ? "last" : "never";
 }
 
-/** Outcome of an attempt that was sent to an upstream, as metrics name it. */
+/** Outcome of an attempt that was sent to an upstream, as it appears in metrics. */
 export type AttemptOutcome =
   | "success"
   | "failure"
@@ -50,10 +58,10 @@ export type AttemptOutcome =
   /** The client disconnected first. */
   | "client_disconnected";
 
-/** Names of the outcomes that have another name in the health of targets. */
+/** Names in metrics of outcomes that have another name in `TargetOutcome`. */
 const OUTCOME_NAMES = { busy: "overloaded", refused: "key_refused", neither: "rejected" } as const;
 
-/** Returns the outcome of a failed attempt; `undefined` where nothing was sent or the gateway itself failed. */
+/** Returns the outcome of a failed attempt; `undefined` if nothing was sent or the gateway itself failed. */
 export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): AttemptOutcome | undefined {
   if (!(error instanceof GatewayError) || error.fault === "unfit" || error.kind === "internal") return undefined;
   if (error.fault === "oversized") return "oversized";
@@ -63,12 +71,14 @@ export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): Attem
 const NEITHER: TargetOutcome = { type: "neither" };
 const FINAL: FailureClass = { outcome: NEITHER, repeat: "never", next: "none" };
 
-/** Classifies an error that was thrown before the client saw any of the answer. */
+/** Classifies an error that was thrown before the client received any part of the answer. */
 export function classifyFailure(error: unknown, { once = false, isTrial = false }: AttemptFacts = {}): FailureClass {
   if (!(error instanceof GatewayError)) return FINAL;
-  const found = classifyKind(error);
-  if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return found;
-  return { ...found, repeat: "never", next: "none" };
+  const failureClass = classifyKind(error);
+  if (!once || !error.final || FAULTS_BEFORE_WORK.has(error.fault) || (isTrial && error.fault === "status")) {
+    return failureClass;
+  }
+  return { ...failureClass, repeat: "never", next: "none" };
 }
 
 function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
@@ -87,9 +97,9 @@ function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): Failur
   }
   switch (kind) {
     case "exhausted":
-      return { outcome: { type: "limited", retryAfterMs }, repeat: againAfterPause(retryAfterMs), next: "target" };
+      return { outcome: { type: "limited", retryAfterMs }, repeat: repeatAfterPause(retryAfterMs), next: "target" };
     case "overloaded":
-      return { outcome: { type: "busy", retryAfterMs }, repeat: againAfterPause(retryAfterMs), next: "target" };
+      return { outcome: { type: "busy", retryAfterMs }, repeat: repeatAfterPause(retryAfterMs), next: "target" };
     case "timeout":
       return { outcome: { type: "failure" }, repeat: "never", next: "target", slow: fault !== "status" };
     case "upstream":

@@ -1,9 +1,10 @@
 /**
- * The health of targets. A target is an upstream with one of its models: each has a circuit breaker, so that the limit
- * or the failure of one model leaves the others alone. The gateway's key belongs to the upstream, for all models.
+ * Types for the health of targets. A target is an upstream with one of its models. Each target has a circuit breaker,
+ * so that a limit or failure of one model does not affect the others. The gateway's key counts for all models of the
+ * upstream.
  *
- * A request itself can make an upstream answer with an error. So its outcome counts for the client key that sent it,
- * and for every key where other keys have failed as well, or where no request can be the cause.
+ * The content of a request can make an upstream fail. Therefore an outcome counts first for the client key that sent
+ * the request. It counts for all keys if other keys have failed as well, or if no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
@@ -11,48 +12,51 @@ import type { RetryBudget } from "./target_statistics.ts";
 
 /** When a breaker opens, and for how long. */
 export interface BreakerOptions {
-  /** Time that outcomes count for, in milliseconds. */
+  /** How long an outcome counts, in milliseconds. */
   windowMs: number;
-  /** With fewer requests in the window their share of failures decides nothing. */
+  /** Fewest requests in the window for which `failureShare` applies. */
   minSamples: number;
-  /** Share of failures, from 0 to 1, that opens it. */
+  /** Share of failures, from 0 to 1, that opens the breaker. */
   failureShare: number;
-  /** Failures of any kind, one after another, that open it at once. */
+  /** Number of consecutive failures of any kind that opens the breaker. */
   consecutiveFailures: number;
-  /** Failures to connect, one after another, that open it at once. */
+  /** Number of consecutive failures to connect that opens the breaker. */
   connectFailures: number;
-  /** Time it stays open, in milliseconds: twice that when it opens again soon, then three times. */
+  /** First open time, in milliseconds. If the breaker opens again soon, it is doubled, then tripled. */
   openMs: number;
 }
 
 /** Outcome of a request at a target. */
 export type TargetOutcome =
-  /** It gave an answer, or began one. */
+  /** The target answered, or began to answer. */
   | { type: "success" }
   | { type: "failure" }
   /** No connection could be made. */
   | { type: "unreachable" }
-  /** Its limit of requests is reached: no failure. */
+  /** The target's rate limit is reached. This is not a failure. */
   | { type: "limited"; retryAfterMs?: number | undefined }
-  /** It is overloaded: a failure, and it may say for how long. */
+  /** The target is overloaded. This is a failure; the target may say for how long. */
   | { type: "busy"; retryAfterMs?: number | undefined }
-  /** It answered 401: a probe finds out whether it refuses the gateway's key. */
+  /** The target answered 401. A probe finds out whether it refuses the gateway's key. */
   | { type: "refused" }
-  /** It says nothing about the target: a mistake of the client's, or a client that disconnected. */
+  /** The outcome says nothing about the target: the client made a mistake or disconnected. */
   | { type: "neither" };
 
 /** Identifies a target. */
 export interface TargetKey extends Pick<Target, "upstream" | "model"> {
-  /** The model row whose health is kept apart; absent: rows with the same upstream and model share one. */
+  /**
+   * The model row, if its health is tracked separately; absent: rows with the same upstream and model share their
+   * health.
+   */
   readonly row?: string;
 }
 
-/** Names a target. Names of upstreams hold no slash. */
+/** Returns the unique name of a target. Names of upstreams contain no slash. */
 export function targetName(target: TargetKey): string {
   return `${target.upstream}/${targetModelName(target)}`;
 }
 
-/** Names the model of a target for operators, with its row where its health is kept apart. */
+/** Returns the name of a target's model for operators, with its row if the health is tracked separately. */
 export function targetModelName({ model, row }: TargetKey): string {
   return row === undefined ? model : `${row}:${model}`;
 }
@@ -62,128 +66,137 @@ export interface PermitRequest {
   model: { readonly id: Model["id"]; readonly targets: readonly TargetKey[] };
   target: TargetKey;
   key: string;
-  /** True: a trial may begin although the breaker is still open, as the request has no other target left. */
+  /** True if the request may begin a trial although the breaker is still open, because it has no other target. */
   early?: boolean;
 }
 
-/** Lets a request go to a target. Its outcome has to be reported. */
+/** Permission to send one request to a target. Its outcome must be reported. */
 export interface Permit {
   readonly target: TargetKey;
   readonly key: string;
-  /** True if it tries a target whose breaker is half-open. */
+  /** True if the request is a trial at a target whose breaker is half-open. */
   readonly isTrial: boolean;
   /** Tickets of the breaker for all keys, and of the one for this key, if there is one. */
   readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
 }
 
 /**
- * Why a target must not be asked now: its breaker is open, it has asked for a pause, or it refuses the gateway's key.
+ * Why a target is unavailable: its breaker is open, it has asked for a pause (`cooling`), or it refuses the gateway's
+ * key (`quarantined`).
  */
 export type UnavailableReason = "open" | "cooling" | "quarantined";
 
-/** Why a target must not be asked now, and for how long, as far as is known. */
+/** Why a target is unavailable, and for how long as far as is known, in milliseconds. */
 export interface Unavailability {
   why: UnavailableReason;
   waitMs: number;
 }
 
-/** Permit for an attempt at a target, or the reason against it. */
+/** A permit for an attempt at a target, or the reason why there is none. */
 export type PermitDecision = { granted: true; permit: Permit } | ({ granted: false } & Unavailability);
 
-/** The state of a target. */
+/** The state of a target, for operators. */
 export interface HealthRow extends Pick<Target, "upstream" | "model"> {
-  /** The worst, where it differs by client key. */
+  /** The worst state if it differs by client key. */
   state: "closed" | "open" | "half_open" | "cooling" | "quarantined";
   /**
-   * Returns true if a breaker is open or half-open and no request tries the target. The breaker of a single key counts
-   * until a request of another key succeeds.
+   * True if a breaker is open or half-open and has no current trial. The breaker of a single key counts until a request
+   * of another key succeeds.
    */
   awaits_trial: boolean;
-  /** Number of client keys that the state is for; absent: all. */
+  /** Number of client keys in this state; absent if the state is that of all keys. */
   keys?: number;
-  /** Until when it is not asked, in Unix milliseconds. */
+  /** Until when the target is unavailable, in Unix milliseconds. */
   until?: number;
-  /** Failures among the requests of the window, and the number of these. */
+  /** Failed requests in the window. */
   failures: number;
+  /** All requests in the window. */
   samples: number;
   /** Failures since the last success. */
   consecutive_failures: number;
-  /** The last attempts, at most 20 and however long ago, and how many of them were answered. */
+  /** Number of the last attempts, at most 20, regardless of their age. */
   recent_attempts: number;
+  /** How many of the last attempts were answered. */
   recent_answers: number;
-  /** Medians: time to the first event in milliseconds, and tokens of the answer per second. */
+  /** Median time to the first event, in milliseconds; absent if not measured. */
   first_ms?: number;
+  /** Median speed of answers, in tokens per second; absent if not measured. */
   tokens_per_second?: number;
 }
 
-/** A change that an operator may want to know of. */
+/** A change of a target's health, for the log and alerts. */
 export interface HealthChange extends Pick<Target, "upstream" | "model"> {
   change: "opened" | "half_open" | "closed" | "key_refused" | "key_accepted";
-  /** It concerns all models of the upstream, the model, or the model for one client key alone. */
+  /** What is affected: all models of the upstream, the model, or the model for one client key. */
   scope: "upstream" | "model" | "client_key";
-  /** The client key, where it concerns one alone. */
+  /** The client key if only one is affected. */
   key?: string;
-  /** Time until it is asked again, in milliseconds; 0 where it is asked now. */
+  /** Time until the target is tried again, in milliseconds; 0 if it can be tried now. */
   forMs: number;
 }
 
-/** The upstream answers, it refuses the gateway's key, or it does not answer. */
+/** Result of a probe: the upstream answers, it refuses the gateway's key, or it does not answer. */
 export type ProbeAnswer = "up" | "refused" | "down";
 
-/** Asks an upstream without any content of a client; `undefined` where it has no address. Never rejects. */
+/** Sends a request without content of a client to an upstream; `undefined` if it has no address. Never rejects. */
 export type UpstreamProbe = (upstream: string, signal: AbortSignal) => Promise<ProbeAnswer> | undefined;
 
-/** Percentiles of a target's speed; `undefined` where it was not measured. */
+/** Percentiles of a target's speed; `undefined` if it was not measured. */
 export interface TargetSpeed {
-  /** Time to the first event that this share of its requests does not exceed, in milliseconds. */
+  /** Returns the time to the first event that this share of the requests does not exceed, in milliseconds. */
   firstMs(share: number): number | undefined;
-  /** Tokens per second that this share of its requests reaches. */
+  /** Returns the tokens per second that this share of the requests reaches. */
   tokensPerSecond(share: number): number | undefined;
 }
 
 /** Tracks the health of targets. */
 export interface Health {
   /**
-   * Asks for a permit for one request.
-   * @param now by the monotonic clock, for callers that have just read it
+   * Requests a permit for one attempt.
+   * @param now time by the monotonic clock, if the caller already knows it
    */
   acquirePermit(request: PermitRequest, now?: number): PermitDecision;
-  /** Why a permit would be refused now; `undefined` where it would be granted. */
+  /** Returns why a permit would be refused now; `undefined` if it would be granted. */
   unavailability(target: TargetKey, key: string): Unavailability | undefined;
   /**
-   * Returns true if a target may be tried before others that are up: after a failure, not until a probe is answered.
+   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up
+   * only when a probe was answered.
    */
   isUp(target: TargetKey, key: string): boolean;
-  /** The budget of retries at a target, which all requests share. */
+  /** Returns the budget of retries at a target, which all requests share. */
   retryBudget(target: TargetKey): RetryBudget;
-  /** Returns true if its last outcome was a failure, of this key or of several others. */
+  /** Returns true if this key, or several other keys, had failures since the target's last success. */
   isFailing(target: TargetKey, key: string): boolean;
-  /** Counts an outcome. A request that began well and broke off is reported twice. */
+  /** Counts an outcome. An answer that begins and then breaks off is reported twice. */
   report(permit: Permit, outcome: TargetOutcome): void;
   /** Counts a measured speed. */
   recordSpeed(target: TargetKey, measured: { firstMs?: number; tokensPerSecond?: number }): void;
+  /** Returns the measured speed of a target. */
   speed(target: TargetKey): TargetSpeed;
+  /** Returns the states of all targets that were used. */
   snapshot(): HealthRow[];
-  /** Applies another configuration. Outcomes stay, and refused keys are probed anew. */
+  /** Applies another configuration. Counted outcomes stay unless the window changes. Refused keys are probed again. */
   reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
   /** Cancels timers and probes. */
   close(): void;
 }
 
-/** Parts of a health tracker. */
+/** Options of a health tracker. */
 export interface HealthOptions {
   breaker: BreakerOptions;
-  /** Milliseconds of a monotonic clock. */
+  /** A monotonic clock, in milliseconds. */
   monotonic: () => number;
-  /** Unix time in milliseconds. */
+  /** Returns the Unix time in milliseconds. */
   now: () => number;
-  /** Returns a number from 0 up to, not including, 1. */
+  /** Returns a random number from 0 to less than 1. */
   random: () => number;
   /** Absent: no upstream is probed. */
   probe?: UpstreamProbe;
   /**
-   * Runs something later, without keeping the process alive, and returns a function that cancels it; absent: timers.
+   * Calls a function later and returns a function that cancels the call; absent: timers that do not keep the process
+   * alive.
    */
   later?: (ms: number, run: () => void) => () => void;
+  /** Called at each change. */
   changed?: (change: HealthChange) => void;
 }

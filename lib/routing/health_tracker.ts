@@ -1,4 +1,6 @@
-/** Keeps the health of all targets in the memory of one process: permits, timers, and probes of upstreams. */
+/**
+ * Tracks the health of all targets in the memory of one process: grants permits, counts outcomes, and probes upstreams.
+ */
 import type { BreakerScope } from "./circuit_breaker.ts";
 import {
   type BreakerOptions,
@@ -21,12 +23,12 @@ import { KeyCheck } from "./key_check.ts";
 import { TargetHealth } from "./target_health.ts";
 import type { RetryBudget } from "./target_statistics.ts";
 
-/** Times vary by this share, so that several gateways do not come back at one moment. */
+/** Share by which times vary at random, so that several gateways do not retry at the same moment. */
 const JITTER = 0.2;
-/** Pause of a target at its limit that names no time, in milliseconds. */
-const COOL_MS = 1_000;
+/** Pause of a target that is at its limit and names no time, in milliseconds. */
+const DEFAULT_COOL_MS = 1_000;
 
-/** Starts with no outcomes. */
+/** Creates a health tracker without outcomes. */
 export function createHealth(options: HealthOptions): Health {
   return new HealthTracker(options);
 }
@@ -35,11 +37,11 @@ class HealthTracker implements Health {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   #probe: UpstreamProbe;
-  /** By target name. */
+  /** Health by target name. */
   readonly #targets = new Map<string, TargetHealth>();
-  /** The same by object, so that the name of each is made once. */
-  readonly #known = new WeakMap<TargetKey, TargetHealth>();
-  /** Targets of the models that were asked for, by model. */
+  /** The same by object, so that the name of each target is built only once. */
+  readonly #byObject = new WeakMap<TargetKey, TargetHealth>();
+  /** Targets of each requested model, by model id. */
   readonly #models = new Map<string, readonly TargetKey[]>();
   /** State of the gateway's keys at the upstreams, by upstream name. */
   readonly #keyChecks = new Map<string, KeyCheck>();
@@ -71,20 +73,20 @@ class HealthTracker implements Health {
     this.#closing.abort();
   }
 
-  /** The health of a target, made when it is first asked for. */
+  /** Returns the health of a target, and creates it at the first call. */
   #healthOf(target: TargetKey): TargetHealth {
-    let health = this.#known.get(target);
+    let health = this.#byObject.get(target);
     if (health !== undefined) return health;
     const name = targetName(target);
     health = this.#targets.get(name) ?? new TargetHealth(target, this.#breaker.windowMs);
     this.#targets.set(name, health);
-    this.#known.set(target, health);
+    this.#byObject.set(target, health);
     return health;
   }
 
-  /** The health of a target that was asked for before. */
+  /** Returns the health of a target; undefined if the target was never used. */
   #find(target: TargetKey): TargetHealth | undefined {
-    return this.#known.get(target) ?? this.#targets.get(targetName(target));
+    return this.#byObject.get(target) ?? this.#targets.get(targetName(target));
   }
 
   retryBudget(target: TargetKey): RetryBudget {
@@ -136,7 +138,7 @@ class HealthTracker implements Health {
         for (const scope of health.succeed(permit, now)) this.#changed(health, scope, { change: "closed", forMs: 0 });
         break;
       case "limited":
-        health.cool(permit.key, { forMs: outcome.retryAfterMs ?? COOL_MS, now });
+        health.cool(permit.key, { forMs: outcome.retryAfterMs ?? DEFAULT_COOL_MS, now });
         break;
       case "busy":
         if (outcome.retryAfterMs !== undefined) health.cool(permit.key, { forMs: outcome.retryAfterMs, now });
@@ -160,17 +162,17 @@ class HealthTracker implements Health {
   }
 
   /**
-   * Returns true if a breaker may open. Failures take out at most half of a model's targets, and at most one of one,
-   * since the requests may be at fault. Targets whose upstream refuses its key do not count.
+   * Returns true if a breaker may open. Because the requests may be at fault, failures make at most half of a model's
+   * targets unavailable, or the only one. Targets whose upstream refuses the gateway's key do not count.
    */
   #mayOpen(target: TargetKey, key?: string): boolean {
     const name = targetName(target);
     for (const targets of this.#models.values()) {
       const others = new Map(targets.map((other) => [targetName(other), other]));
-      const limit = Math.max(1, Math.floor(others.size / 2));
+      const maxOpen = Math.max(1, Math.floor(others.size / 2));
       if (!others.delete(name)) continue;
       const open = [...others.values()].filter((other) => this.#isOpen(other, key)).length;
-      if (open + 1 > limit) return false;
+      if (open + 1 > maxOpen) return false;
     }
     return true;
   }
@@ -182,7 +184,7 @@ class HealthTracker implements Health {
   #open(health: TargetHealth, scope: BreakerScope, now: number): void {
     const { openMs, windowMs } = this.#breaker;
     const { breaker } = scope;
-    const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#jittered);
+    const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#withJitter);
     this.#changed(health, scope, { change: "opened", forMs });
     const { epoch } = breaker;
     const isCurrent = () => breaker.epoch === epoch;
@@ -215,7 +217,7 @@ class HealthTracker implements Health {
     });
   }
 
-  readonly #jittered = (ms: number): number => ms * (1 - JITTER + 2 * JITTER * this.#options.random());
+  readonly #withJitter = (ms: number): number => ms * (1 - JITTER + 2 * JITTER * this.#options.random());
 
   #changed(
     { target }: TargetHealth,
@@ -227,7 +229,7 @@ class HealthTracker implements Health {
   }
 
   #later(ms: number, run: () => void): () => void {
-    // The answer of a probe may come after the end.
+    // A probe may be answered after `close`.
     if (this.#closing.signal.aborted) return () => {};
     const { later = startUnrefTimer } = this.#options;
     const cancel = later(ms, () => {
@@ -283,12 +285,12 @@ class HealthTracker implements Health {
   }
 
   #keyCheckOf({ upstream, model }: TargetKey): KeyCheck {
-    const known = this.#keyChecks.get(upstream);
-    if (known !== undefined) return known;
+    const existing = this.#keyChecks.get(upstream);
+    if (existing !== undefined) return existing;
     const check = new KeyCheck({
       probe: () => this.#probe(upstream, this.#closing.signal),
       monotonic: this.#options.monotonic,
-      jitter: this.#jittered,
+      jitter: this.#withJitter,
       later: (ms, run) => this.#later(ms, run),
       changed: (change, forMs) => this.#options.changed?.({ upstream, model, change, scope: "upstream", forMs }),
     });

@@ -1,32 +1,34 @@
 /**
- * Checks whether an upstream accepts the gateway's key. Only a probe decides: it carries no content of a client, so no
- * request can take an upstream from the others.
+ * Checks whether an upstream accepts the gateway's key. Only a probe decides, because it contains nothing from a
+ * client: no client's request can make an upstream unavailable for others.
  */
 import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 
-/** Least time between two probes caused by requests, in milliseconds. */
+/** Shortest time between two probes that requests cause, in milliseconds. */
 const MIN_GAP_MS = 5_000;
-/** Time until a refused key is probed again, in milliseconds: doubled each time, up to the last. */
-const AGAIN_MS = 15_000;
-const MAX_RETRY_DELAY_MS = 300_000;
+/** First time until a refused key is probed again, in milliseconds. It doubles after each refusal. */
+const REPEAT_MS = 15_000;
+/** Longest time until a refused key is probed again, in milliseconds. */
+const MAX_REPEAT_MS = 300_000;
 
-/** Parts of a check. */
+/** Options of a key check. */
 export interface KeyCheckOptions {
   probe: () => ReturnType<UpstreamProbe>;
-  /** Milliseconds of a monotonic clock. */
+  /** A monotonic clock, in milliseconds. */
   monotonic: () => number;
+  /** Varies a time at random. */
   jitter: (ms: number) => number;
-  /** Runs something later, and returns a function that cancels it. */
+  /** Calls a function later, and returns a function that cancels the call. */
   later: (ms: number, run: () => void) => () => void;
   /** Called when the key is refused, with the time until the next probe, and when it is accepted again. */
   changed: (change: "key_refused" | "key_accepted", forMs: number) => void;
 }
 
-/** The key of one upstream. */
+/** Checks the gateway's key at one upstream. */
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
   #isRefused = false;
-  /** The probe under way. */
+  /** The current probe. */
   #probing: Promise<ProbeAnswer> | undefined;
   #probedAt = -Infinity;
   #refusals = 0;
@@ -37,62 +39,64 @@ export class KeyCheck {
     this.#options = options;
   }
 
+  /** True if the upstream refused the key in the last probe. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
 
-  /** When a refused key is probed again. */
+  /** When a refused key is probed again, by the monotonic clock. */
   get nextAt(): number {
     return this.#nextAt;
   }
 
-  /** Probes the upstream after a 401 to find out whether it refuses the key. */
+  /** Probes the upstream after a 401 to find out whether it refuses the key, but not too often. */
   suspect(): void {
     const { monotonic } = this.#options;
     if (this.#isRefused || this.#probing !== undefined || monotonic() - this.#probedAt < MIN_GAP_MS) return;
     void this.probe();
   }
 
-  /** Probes the upstream. Several callers share one probe; `undefined` where the upstream has no address. */
+  /** Probes the upstream. Concurrent callers share one probe. @returns `undefined` if the upstream has no address */
   probe(): Promise<ProbeAnswer> | undefined {
     if (this.#probing !== undefined) return this.#probing;
     const probing = this.#options.probe();
     if (probing === undefined) return undefined;
-    const learning: Promise<ProbeAnswer> = probing.then((answer) => {
+    const result: Promise<ProbeAnswer> = probing.then((answer) => {
       // A newer probe, perhaps with another key, has replaced this one.
-      if (this.#probing !== learning) return answer;
+      if (this.#probing !== result) return answer;
       this.#probing = undefined;
       this.#probedAt = this.#options.monotonic();
-      this.#learn(answer);
+      this.#takeAnswer(answer);
       return answer;
     });
-    this.#probing = learning;
-    return learning;
+    this.#probing = result;
+    return result;
   }
 
-  /** Probes a refused key at once, as another one may be configured now. */
+  /** Probes a refused key at once, because another key may be configured now. */
   renew(): void {
     this.#probing = undefined;
     this.#probedAt = -Infinity;
     if (this.#isRefused && this.probe() === undefined) this.#accept();
   }
 
+  /** Cancels the next probe. */
   close(): void {
     this.#cancel?.();
     this.#cancel = undefined;
   }
 
-  #learn(answer: ProbeAnswer): void {
+  #takeAnswer(answer: ProbeAnswer): void {
     if (answer === "refused") this.#refuse();
     else if (answer === "up" && this.#isRefused) this.#accept();
-    else if (this.#isRefused) this.#again();
+    else if (this.#isRefused) this.#probeLater();
   }
 
   #refuse(): void {
     const isNew = !this.#isRefused;
     this.#isRefused = true;
     this.#refusals = isNew ? 1 : this.#refusals + 1;
-    this.#again();
+    this.#probeLater();
     if (isNew) this.#options.changed("key_refused", this.#nextAt - this.#options.monotonic());
   }
 
@@ -102,9 +106,9 @@ export class KeyCheck {
     this.#options.changed("key_accepted", 0);
   }
 
-  #again(): void {
+  #probeLater(): void {
     const { jitter, later, monotonic } = this.#options;
-    const forMs = jitter(Math.min(MAX_RETRY_DELAY_MS, AGAIN_MS * 2 ** Math.min(this.#refusals - 1, 10)));
+    const forMs = jitter(Math.min(MAX_REPEAT_MS, REPEAT_MS * 2 ** Math.min(this.#refusals - 1, 10)));
     this.#nextAt = monotonic() + forMs;
     this.#cancel?.();
     this.#cancel = later(forMs, () => {

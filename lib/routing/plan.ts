@@ -1,4 +1,6 @@
-/** Plans the order in which targets are asked. Pure: drawn numbers and facts about targets are parameters. */
+/**
+ * Plans the order in which targets are tried. It has no state: random numbers and facts about targets are parameters.
+ */
 import type { Model, Target } from "../catalog/model.ts";
 import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
 
@@ -10,7 +12,7 @@ export interface Choice {
 
 /** Facts about a target. */
 export interface TargetFacts {
-  /** Names that clients may give its upstream. */
+  /** Names that clients may use for the upstream. */
   slugs: readonly string[];
   /** True if the target can be tried now. */
   isUp: boolean;
@@ -18,35 +20,44 @@ export interface TargetFacts {
   isNative: boolean;
   /** True if the target can read the signatures in the prompt. */
   isIssuer: boolean;
-  /** True if the target answered the last request of the conversation, and has its start in its prompt cache. */
+  /**
+   * True if the target answered the last request of the conversation, so that its prompt cache has the conversation.
+   */
   isWarm: boolean;
-  /** Milliseconds to the first event, and tokens per second, that this share of its requests meets. */
+  /** Returns the time to the first event that this share of the requests does not exceed, in milliseconds. */
   firstMs(share: number): number | undefined;
+  /** Returns the tokens per second that this share of the requests reaches. */
   tokensPerSecond(share: number): number | undefined;
 }
 
-/** Parts of a plan. */
+/** Parameters of a plan. */
 export interface PlanParts {
   /** Models that may answer, the requested one first, each with its price per token in 1e-12 USD. */
   models: readonly { model: Model; price: { prompt: bigint; completion: bigint } }[];
   preferences?: ProviderPreferences;
   facts: (target: Target) => TargetFacts;
-  /** Returns a number from 0 up to, not including, 1: a random one, or that of a conversation and the target. */
+  /** Returns a number from 0 to less than 1: a random one, or a fixed one for a conversation and the target. */
   draw: (target: Target) => number;
 }
 
-/** A choice with the facts that decide about its position. */
+/** A choice with the facts that decide its position. */
 interface Ranked extends Choice {
   facts: TargetFacts;
   price: { prompt: bigint; completion: bigint };
 }
 
 /**
- * Orders the choices, best first: model by model, unless the client wants them sorted together. Within a model the
- * client's `order` decides first, then whether a target is up and meets the preferences, then the client's `sort` or else
- * the priority. Equal targets are ordered by whether they can read the prompt's signatures, whether they have the
- * conversation in their cache, then as they are drawn by weight, and of equal weights those of the client's protocol come
- * first. A target of weight 0 comes last in its priority.
+ * Orders the choices, best first: model by model, unless the client wants all models sorted together. Within a model
+ * these rules apply, one after another:
+ * 1. the client's `order`;
+ * 2. targets that are up;
+ * 3. targets that meet the client's preferences of speed;
+ * 4. the client's `sort`, unless it has an `order`;
+ * 5. the priority;
+ * 6. targets that can read the signatures in the prompt;
+ * 7. targets that have the conversation in their cache;
+ * 8. a random order by weight, in which targets of the client's protocol come first among equal weights. Targets of
+ *    weight 0 come last.
  */
 export function planChoices({ models, preferences = NO_PREFERENCES, facts, draw }: PlanParts): Choice[] {
   const byModel = models.map(({ model, price }) => {
@@ -56,8 +67,8 @@ export function planChoices({ models, preferences = NO_PREFERENCES, facts, draw 
       preferences,
     );
   });
-  const acrossModels = preferences.sort?.acrossModels === true && preferences.order === undefined;
-  const choices = acrossModels ? byModel.flat().sort(comparator(preferences)) : byModel.flat();
+  const sortsAcrossModels = preferences.sort?.acrossModels === true && preferences.order === undefined;
+  const choices = sortsAcrossModels ? byModel.flat().sort(comparator(preferences)) : byModel.flat();
   return choices.map(({ model, target }) => ({ model, target }));
 }
 
@@ -67,14 +78,16 @@ function isWanted({ facts: { slugs } }: Ranked, { only, ignore, order, allowFall
   return allowFallbacks || order === undefined || slugs.some((slug) => order.includes(slug));
 }
 
-/** Without an order, a client that allows no fallbacks gets only the first target of each model. */
+/** Returns only the first target of a model if the client allows no fallbacks and names no order; otherwise all. */
 function primaryOf(choices: Ranked[], { allowFallbacks, order }: ProviderPreferences): Ranked[] {
   return allowFallbacks || order !== undefined ? choices : choices.slice(0, 1);
 }
 
 type Comparator = (a: Ranked, b: Ranked) => number;
 
-/** Sorting is stable, so equal choices keep their random order. */
+/**
+ * Returns a comparator with the rules of `planChoices`. Sorting is stable, so equal choices keep their random order.
+ */
 function comparator(preferences: ProviderPreferences): Comparator {
   const rules: Comparator[] = [
     by(({ facts: { slugs } }) => positionIn(preferences.order, slugs)),
@@ -95,8 +108,8 @@ function comparator(preferences: ProviderPreferences): Comparator {
 
 function by(rank: (choice: Ranked) => number): Comparator {
   return (a, b) => {
-    const [one, other] = [rank(a), rank(b)];
-    return one < other ? -1 : one > other ? 1 : 0;
+    const [rankOfA, rankOfB] = [rank(a), rank(b)];
+    return rankOfA < rankOfB ? -1 : rankOfA > rankOfB ? 1 : 0;
   };
 }
 
@@ -105,14 +118,14 @@ function positionIn(order: readonly string[] | undefined, slugs: readonly string
   return position === -1 ? Infinity : position;
 }
 
-/** A target that was never measured passes. */
+/** Returns whether a target meets the preferences of speed. A target that was never measured does. */
 function meets({ minThroughput, maxLatency }: ProviderPreferences, facts: TargetFacts): boolean {
   const all = (preference: SpeedPreference, holds: (at: SpeedPreference[number]) => boolean) => preference.every(holds);
   return all(minThroughput, ({ share, value }) => (facts.tokensPerSecond(share) ?? value) >= value) &&
     all(maxLatency, ({ share, value }) => (facts.firstMs(share) ?? 0) <= value * 1000);
 }
 
-/** Targets whose speed is not known come last. */
+/** Returns the comparator of the client's `sort`. Targets of unknown speed come last. */
 function bySort(sort: "price" | "latency" | "throughput"): Comparator {
   switch (sort) {
     case "price":
@@ -129,18 +142,18 @@ function compare(a: bigint, b: bigint): number {
 }
 
 /**
- * Orders choices as if they were drawn by weight without replacement: each gets an exponentially distributed time with its
- * weight as the rate, the soonest comes first (Efraimidis and Spirakis, 2006). Of equal weights, choices of the client's
- * own protocol take the first positions.
+ * Orders choices at random, as if drawn by weight without replacement. Each gets an exponentially distributed time with
+ * its weight as the rate, and the earliest comes first (Efraimidis and Spirakis, 2006). Among choices of equal priority
+ * and weight, those of the client's protocol get the first of their positions.
  */
 function shuffle(choices: readonly Ranked[], draw: PlanParts["draw"]): Ranked[] {
   const times = new Map(choices.map((choice) => [choice, timeOf(choice.target, draw)]));
-  const sorted = choices.toSorted(by((choice) => times.get(choice) ?? Infinity));
-  const native = by(({ facts: { isNative } }) => isNative ? 0 : 1);
-  const equals = (choice: Ranked) => `${choice.target.priority} ${choice.target.weight}`;
-  const byWeight = Map.groupBy(sorted, equals);
-  for (const group of byWeight.values()) group.sort(native).reverse();
-  return sorted.flatMap((choice) => byWeight.get(equals(choice))?.pop() ?? []);
+  const drawn = choices.toSorted(by((choice) => times.get(choice) ?? Infinity));
+  const nativeFirst = by(({ facts: { isNative } }) => isNative ? 0 : 1);
+  const groupOf = (choice: Ranked) => `${choice.target.priority} ${choice.target.weight}`;
+  const groups = Map.groupBy(drawn, groupOf);
+  for (const group of groups.values()) group.sort(nativeFirst).reverse();
+  return drawn.flatMap((choice) => groups.get(groupOf(choice))?.pop() ?? []);
 }
 
 function timeOf(target: Target, draw: PlanParts["draw"]): number {

@@ -1,14 +1,14 @@
-/** Parses the `provider` object of a request, in which OpenRouter's clients say which upstreams may answer. */
+/** Parses the `provider` object of a request, in which clients choose upstreams as at OpenRouter. */
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
-/** Percentiles that a preference for speed may name. */
+/** Percentiles that a preference of speed may name, as shares of the requests. */
 const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;
 
-/** A preference for speed: a number for each share of the requests that it names. */
+/** A preference of speed: a bound for each percentile that the client names. `share` is from 0 to 1. */
 export type SpeedPreference = readonly { share: number; value: number }[];
 
-/** Order of targets. */
+/** By what targets are sorted. */
 export type SortBy = "price" | "latency" | "throughput";
 
 /** The most that a token may cost, in 1e-12 USD. */
@@ -19,20 +19,20 @@ export interface PriceLimit {
 
 /** Preferences of a client. Members that it does not name are absent. */
 export interface ProviderPreferences {
-  /** Slugs of the upstreams to ask first, in this order. */
+  /** Slugs of the upstreams to try first, in this order. */
   order?: readonly string[];
-  /** Slugs of the only upstreams to ask. */
+  /** Slugs of the only upstreams to try. */
   only?: ReadonlySet<string>;
-  /** Slugs of upstreams not to ask. */
+  /** Slugs of upstreams that must not be tried. */
   ignore?: ReadonlySet<string>;
-  /** False: only upstreams named in `order` are asked, or else only the first target. */
+  /** If false, only the upstreams in `order` are tried, or without `order` only the first target. */
   allowFallbacks: boolean;
-  /** `acrossModels`: targets of all models are sorted together, not those of each model by themselves. */
+  /** With `acrossModels`, targets of all models are sorted together; otherwise model by model. */
   sort?: { by: SortBy; acrossModels: boolean };
   maxPrice: PriceLimit;
-  /** Soft: the others go last. In tokens per second. */
+  /** In tokens per second. Targets that do not meet it come last. */
   minThroughput: SpeedPreference;
-  /** Soft: the others go last. In seconds. */
+  /** In seconds. Targets that do not meet it come last. */
   maxLatency: SpeedPreference;
 }
 
@@ -45,10 +45,10 @@ export const NO_PREFERENCES: ProviderPreferences = {
 };
 
 /**
- * Parses the object. Members without a meaning here (`data_collection`, `zdr`, `quantizations`, …) are ignored, and so are
- * prices per request, image and audio.
- * @param known slugs of the upstreams: their names, and those of their vendors
- * @throws {GatewayError} `invalid`, for members of a wrong type, and for unknown slugs in `only` or `order`
+ * Parses the object. Members that have no meaning here (`data_collection`, `zdr`, `quantizations`, …) are ignored, and
+ * so are maximum prices per request, image and audio.
+ * @param known slugs of the upstreams: their names and those of their vendors
+ * @throws {GatewayError} `invalid` for members of a wrong type, and for unknown slugs in `only` or `order`
  */
 export function parsePreferences(provider: JsonObject | undefined, known: ReadonlySet<string>): ProviderPreferences {
   if (provider === undefined) return NO_PREFERENCES;
@@ -113,7 +113,7 @@ function sortBy(
   { param, acrossModels }: { param: string; acrossModels: boolean },
 ): ProviderPreferences["sort"] {
   if (by === "price" || by === "latency" || by === "throughput") return { by, acrossModels };
-  // OpenRouter ranks hosts by how well they call tools; there is no such rank here.
+  // `exacto` is OpenRouter's ranking of hosts by the quality of their tool calls, which the gateway does not have.
   if (by === "exacto") return undefined;
   throw invalid(param, '"price", "latency" or "throughput"');
 }
@@ -130,14 +130,14 @@ function readMaxPrice(value: Json | undefined): PriceLimit {
   return { ...(prompt !== undefined && { prompt }), ...(completion !== undefined && { completion }) };
 }
 
-/** Decimals between USD per million tokens and 1e-12 USD per token. */
+/** Decimal places by which the point moves from USD per million tokens to 1e-12 USD per token. */
 const DECIMALS = 6;
-/** More digits than any price has: larger prices are cut to this. */
+/** More digits than any real price has. Larger prices are replaced by 10 to the power of this. */
 const MAX_DIGITS = 40;
 
 /**
- * Converts USD per million tokens, a decimal number as text or JSON, to whole 1e-12 USD per token. The result is exact:
- * prices are whole numbers of that unit, and smaller digits cannot change the result of "at most".
+ * Converts USD per million tokens, a decimal number as a string or a JSON number, to 1e-12 USD per token. The result is
+ * rounded down. This does not affect comparisons, because all prices are whole numbers of that unit.
  */
 function readPrice(value: Json | undefined, param: string): bigint {
   const text = typeof value === "number" ? String(value) : value;
@@ -146,9 +146,9 @@ function readPrice(value: Json | undefined, param: string): bigint {
     : null;
   if (match === null) throw invalid(param, 'USD per million tokens, such as "1.25"');
   const [, whole = "", fraction = "", exponent = "0"] = match;
-  const places = whole.length + Number(exponent) + DECIMALS;
-  if (places > MAX_DIGITS) return 10n ** BigInt(MAX_DIGITS);
-  return places <= 0 ? 0n : BigInt((whole + fraction).padEnd(places, "0").slice(0, places));
+  const digits = whole.length + Number(exponent) + DECIMALS;
+  if (digits > MAX_DIGITS) return 10n ** BigInt(MAX_DIGITS);
+  return digits <= 0 ? 0n : BigInt((whole + fraction).padEnd(digits, "0").slice(0, digits));
 }
 
 function readSpeed(value: Json | undefined, param: string): SpeedPreference {

@@ -1,140 +1,146 @@
-/** Asks targets, one after another, until one answers. */
+/** Tries targets one after another until one answers: retries, waits, and retry budgets. */
 import { GatewayError, type TargetRefusal } from "../errors.ts";
 import type { Health, Permit } from "./health.ts";
 import type { Choice } from "./plan.ts";
 import { type AttemptOutcome, classifyFailure, type FailureClass, outcomeOfFailure } from "./classify_failure.ts";
 
-/** Bound of the random time before a retry, in milliseconds: at first, doubled each time, and at most. */
+/** Upper bound of the random time before the first retry, in milliseconds. It doubles with each retry. */
 const BACKOFF_MS = 100;
+/** Upper bound of the random time before any retry, in milliseconds. */
 const MAX_BACKOFF_MS = 2_000;
-/** Longest sum of the waits of one request for a target, in milliseconds. */
+/** Longest total time that one request waits for targets, in milliseconds. */
 const MAX_WAIT_MS = 5_000;
 
-/** Most targets that the error of a request names to the operator. */
-const NAMED_TARGETS = 8;
+/** Most unavailable targets that are reported for one request. */
+const MAX_REPORTED_TARGETS = 8;
 
 const SUCCESS = { type: "success" } as const;
 
 /** One attempt at a target. */
 export interface Attempt extends Choice {
   permit: Permit;
-  /** Counted from 1. */
+  /** Number of the attempt, counted from 1. */
   number: number;
 }
 
 /** The end of an attempt. */
 export interface EndedAttempt {
-  /** `unfit`: the target cannot express the request, so nothing was sent. */
+  /** `unfit`: the target cannot take the request, so nothing was sent. */
   outcome: AttemptOutcome | "unfit";
+  /** Time until the answer began or the attempt failed, in milliseconds. */
   ms: number;
-  /** Absent for a success, and where the client has disconnected. */
+  /** Absent for a success, and if the client has disconnected. */
   error?: GatewayError;
-  /** True if the client may be at fault: the error may quote its request. */
+  /** True if the client may be at fault. The error may quote its request then. */
   isClients?: boolean;
 }
 
 /** Options of the attempts of one request. */
 export interface AttemptOptions<T> {
-  /** The best first. */
+  /** Targets to try, the best first. */
   choices: readonly Choice[];
-  /** The client key whose request it is. */
+  /** Client key of the request. */
   key: string;
   health: Health;
-  /** Most attempts. Repeats at a target leave enough of them for the targets that were not asked yet. */
+  /** Most attempts. Repeats at a target leave enough attempts for the targets that were not tried yet. */
   maxAttempts: number;
-  /** Time in which the last attempt must begin, in milliseconds. */
+  /** Time within which the last attempt must begin, in milliseconds. */
   deadlineMs: number;
-  /** True: an attempt that may have begun its work is not repeated. */
+  /** True if an attempt that may have begun its work must not be repeated. */
   once?: boolean;
-  /** Milliseconds of a monotonic clock. */
+  /** A monotonic clock, in milliseconds. */
   monotonic: () => number;
-  /** Returns a number from 0 up to, not including, 1. */
+  /** Returns a random number from 0 to less than 1. */
   random: () => number;
   /** Waits. @throws the reason of an abort meanwhile */
   pause: (ms: number) => Promise<void>;
-  /** Makes one attempt. It resolves as soon as the client may see something: no other attempt follows. */
+  /**
+   * Makes one attempt. It resolves as soon as the client may receive a part of the answer: no other attempt follows.
+   */
   ask: (attempt: Attempt) => Promise<T>;
-  /** Returns true where no other attempt is wanted, as the client has disconnected. */
+  /** Returns true if no other attempt is wanted, for example because the client has disconnected. */
   isOver: () => boolean;
-  /** Called for each attempt, with its milliseconds until the answer began or the attempt failed. */
+  /** Called at the end of each attempt, or when its answer begins. */
   ended?: (attempt: Attempt, ended: EndedAttempt) => void;
-  /** Called at the end with targets that were passed over because they could not be asked. */
+  /** Called at the end with the targets that were skipped because they were unavailable. */
   skipped?: (targets: TargetRefusal[]) => void;
-  /** Called for each attempt that failed by no fault of the client. */
+  /** Called for each failed attempt that is not the client's fault. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
 
 /**
- * Asks targets until one answers.
- * @throws {GatewayError} the error of the last attempt; where no target can be asked at all, `overloaded`, or
- * `exhausted` where all of them are at their limits, with the time after which one can be asked
+ * Tries targets until one answers.
+ * @throws {GatewayError} the error of the last attempt. If no target is available at all, `exhausted` if all of them
+ * are at their limits, otherwise `overloaded`, with the time after which one is available
  */
 export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
   return new TargetAttempts(parts).run();
 }
 
-/** Draws the time before a retry. Full jitter keeps requests that failed together from coming back together. */
+/**
+ * Draws the time before a retry, in ms. Full jitter keeps requests that failed together from being retried together.
+ */
 export function backoffMs(retries: number, random: () => number): number {
   return random() * Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(retries, 10));
 }
 
-/** A choice that may still be asked. */
+/** A choice that may still be tried. */
 interface Candidate {
   choice: Choice;
   /** True if the target was tried before. */
-  isRepeat: boolean;
+  wasTried: boolean;
 }
 
-/** An attempt under way. */
-interface Asking {
+/** An attempt that has begun. */
+interface BegunAttempt {
   candidate: Candidate;
   attempt: Attempt;
-  /** By the monotonic clock. */
+  /** When it began, by the monotonic clock. */
   begunAt: number;
 }
 
-/** The candidate to ask next. */
-interface Found {
+/** The candidate to try next, with its permit. */
+interface NextCandidate {
   candidate: Candidate;
   permit: Permit;
-  /** True: the others have no retry budget and are not asked any more. */
+  /** True if the other candidates are not tried any more, because there is no retry budget for them. */
   isLast?: boolean;
 }
 
 class TargetAttempts<T> {
   readonly #parts: AttemptOptions<T>;
   readonly #start: number;
-  readonly #attempted: Choice[] = [];
-  /** Candidates, the next first. */
-  #pending: Candidate[] = [];
-  /** Candidates to ask again where no other is left. */
-  #repeats: Candidate[] = [];
+  readonly #tried: Choice[] = [];
+  /** Remaining candidates, the next one first. */
+  #remaining: Candidate[] = [];
+  /** Candidates to repeat if no other is left. */
+  #toRepeat: Candidate[] = [];
   #attempts = 0;
-  /** Attempts that were sent. A target that cannot take the request at all is not counted. */
+  /** Attempts that count. An attempt at a target that cannot take the request does not. */
   #counted = 0;
-  #last: unknown;
+  #lastError: unknown;
   #waits = 0;
   #waitedMs = 0;
 
   constructor(parts: AttemptOptions<T>) {
     this.#parts = parts;
     this.#start = parts.monotonic();
-    for (const choice of parts.choices) this.#pending.push({ choice, isRepeat: false });
+    for (const choice of parts.choices) this.#remaining.push({ choice, wasTried: false });
   }
 
   async run(): Promise<T> {
     const { health, ask, ended } = this.#parts;
     while (true) {
-      if (this.#pending[0]?.isRepeat === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
-      const found = this.#find(this.#pending) ?? await this.#wait();
-      if (found === undefined) return this.#giveUp();
-      const { candidate, permit, isLast = false } = found;
-      if (isLast) this.#pending = [];
-      remove(this.#pending, candidate);
-      remove(this.#repeats, candidate);
+      if (this.#remaining[0]?.wasTried === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
+      const next = this.#find(this.#remaining) ?? await this.#wait();
+      if (next === undefined) return this.#giveUp();
+      const { candidate, permit, isLast = false } = next;
+      if (isLast) this.#remaining = [];
+      removeCandidate(this.#remaining, candidate);
+      removeCandidate(this.#toRepeat, candidate);
       const { model, target } = candidate.choice;
       if (this.#counted++ === 0) health.retryBudget(target).deposit();
-      this.#attempted.push(candidate.choice);
+      this.#tried.push(candidate.choice);
       const attempt = { model, target, permit, number: ++this.#attempts };
       const begunAt = this.#parts.monotonic();
       try {
@@ -155,27 +161,27 @@ class TargetAttempts<T> {
   }
 
   /**
-   * Finds the first that may be asked now. The last attempt prefers targets that were not asked yet, those that are up
-   * first.
+   * Finds the first candidate that may be tried now. The last attempt prefers targets that were not tried yet, and
+   * among them targets that are up.
    */
-  #find(candidates: readonly Candidate[]): Found | undefined {
+  #find(candidates: readonly Candidate[]): NextCandidate | undefined {
     const { health, key, maxAttempts } = this.#parts;
     if (this.#counted > 0 && this.#counted >= maxAttempts - 1) {
-      const unasked = candidates.filter(({ isRepeat }) => !isRepeat);
-      const found = this.#findAskable(unasked.filter(({ choice }) => health.isUp(choice.target, key))) ??
-        this.#findAskable(unasked);
-      if (found !== undefined) return found;
+      const untried = candidates.filter(({ wasTried }) => !wasTried);
+      const next = this.#findAvailable(untried.filter(({ choice }) => health.isUp(choice.target, key))) ??
+        this.#findAvailable(untried);
+      if (next !== undefined) return next;
     }
-    return this.#findAskable(candidates) ?? (this.#counted === 0 ? undefined : this.#findOpen(candidates));
+    return this.#findAvailable(candidates) ?? (this.#counted === 0 ? undefined : this.#findOpen(candidates));
   }
 
-  /** Finds the first target that may be tried now. The last untried target needs no retry budget. */
-  #findAskable(candidates: readonly Candidate[]): Found | undefined {
+  /** Finds the first available candidate for which there is a retry budget. The last untried one needs no budget. */
+  #findAvailable(candidates: readonly Candidate[]): NextCandidate | undefined {
     const { health, key, monotonic } = this.#parts;
     for (const candidate of candidates) {
-      const { choice: { target }, isRepeat } = candidate;
-      // A target that was not asked yet and has not failed lately needs no budget.
-      const needsBudget = this.#counted > 0 && (isRepeat || health.isFailing(target, key));
+      const { choice: { target }, wasTried } = candidate;
+      // A target that was not tried yet and has not failed recently needs no budget.
+      const needsBudget = this.#counted > 0 && (wasTried || health.isFailing(target, key));
       if (needsBudget && !health.retryBudget(target).has(monotonic())) continue;
       const permit = this.#admit(candidate);
       if (permit === undefined) continue;
@@ -183,20 +189,20 @@ class TargetAttempts<T> {
       return { candidate, permit };
     }
     for (const candidate of candidates.toReversed()) {
-      const permit = candidate.isRepeat ? undefined : this.#admit(candidate);
+      const permit = candidate.wasTried ? undefined : this.#admit(candidate);
       if (permit !== undefined) return { candidate, permit, isLast: true };
     }
     return undefined;
   }
 
   /**
-   * A target whose breaker is open may have recovered: a request without any other target tries
-   * it, for one token of the retry budget.
+   * Finds a target whose breaker is open. It may have recovered, so a request without any other target tries it, which
+   * takes one token of the retry budget.
    */
-  #findOpen(candidates: readonly Candidate[]): Found | undefined {
+  #findOpen(candidates: readonly Candidate[]): NextCandidate | undefined {
     for (const candidate of candidates) {
       const budget = this.#parts.health.retryBudget(candidate.choice.target);
-      if (candidate.isRepeat || !budget.has(this.#parts.monotonic())) continue;
+      if (candidate.wasTried || !budget.has(this.#parts.monotonic())) continue;
       const permit = this.#admit(candidate, true);
       if (permit === undefined) continue;
       budget.take();
@@ -209,40 +215,40 @@ class TargetAttempts<T> {
     const { health, key } = this.#parts;
     // The first attempt begins with the request, so its time is known.
     const now = this.#attempts === 0 ? this.#start : undefined;
-    const admission = health.acquirePermit({ model, target, key, early }, now);
-    return admission.granted ? admission.permit : undefined;
+    const decision = health.acquirePermit({ model, target, key, early }, now);
+    return decision.granted ? decision.permit : undefined;
   }
 
-  /** Waits for a target that says when it can be asked again. `undefined` where no wait helps. */
-  async #wait(): Promise<Found | undefined> {
+  /** Waits for a target that has said when it can be tried again. @returns `undefined` if waiting does not help */
+  async #wait(): Promise<NextCandidate | undefined> {
     const { random, pause, deadlineMs } = this.#parts;
     while (this.#attempts > 0 && this.#waitedMs < MAX_WAIT_MS) {
-      const waits = this.#repeats.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
+      const waits = this.#toRepeat.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
       // Without a candidate the wait is infinite.
       if (this.#elapsedMs() + ms > deadlineMs) return undefined;
       this.#waitedMs += ms;
       await pause(ms);
-      const found = this.#find([...this.#pending, ...this.#repeats]);
-      if (found !== undefined) return found;
+      const next = this.#find([...this.#remaining, ...this.#toRepeat]);
+      if (next !== undefined) return next;
     }
     return undefined;
   }
 
-  /** Milliseconds until a candidate can be asked again; `undefined` where they are not known. */
+  /** Returns the milliseconds until a candidate can be tried again; `undefined` if they are not known. */
   #pauseMs({ choice }: Candidate): number | undefined {
     const unavailability = this.#parts.health.unavailability(choice.target, this.#parts.key);
     if (unavailability === undefined) return 0;
     return unavailability.why === "cooling" ? unavailability.waitMs : undefined;
   }
 
-  /** Handles a failure. @throws the error of the request, where no other attempt follows */
-  #failed(error: unknown, { candidate, attempt, begunAt }: Asking): void {
+  /** Handles the failure of an attempt. @throws the error of the request if no other attempt may follow */
+  #failed(error: unknown, { candidate, attempt, begunAt }: BegunAttempt): void {
     const { health, once = false, isOver, monotonic } = this.#parts;
     const { permit } = attempt;
     const failure = classifyFailure(error, { once, isTrial: permit.isTrial });
     const { type } = failure.outcome;
-    // A client that has disconnected says nothing about the target.
+    // An attempt that ended because the client disconnected says nothing about the target.
     const isDone = isOver();
     health.report(permit, isDone ? { type: "neither" } : failure.outcome);
     const ms = monotonic() - begunAt;
@@ -252,53 +258,53 @@ class TargetAttempts<T> {
     const outcome = error.fault === "unfit" ? "unfit" : outcomeOfFailure(error, failure.outcome);
     if (outcome !== undefined) this.#parts.ended?.(attempt, { outcome, ms, error, isClients: !isReported });
     if (isReported) this.#parts.failed?.(attempt, error);
-    // A target's failure is more informative than a target that could not express the request.
-    if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
+    // Prefer a real failure to that of a target that could not take the request.
+    if (error.fault !== "unfit" || this.#lastError === undefined) this.#lastError = error;
     this.#updateCandidates(candidate, { failure, error });
-    if (!this.#mayGoOn(failure)) throw this.#last;
+    if (!this.#mayGoOn(failure)) throw this.#lastError;
   }
 
   /** Updates the candidates after a failure. */
   #updateCandidates(candidate: Candidate, { failure, error }: { failure: FailureClass; error: GatewayError }): void {
     const { repeat, next } = failure;
-    const { choice, isRepeat } = candidate;
+    const { choice, wasTried } = candidate;
     if (error.fault === "unfit") this.#counted--;
     if (next === "model") {
       const isOther = (other: Candidate) => other.choice.model !== choice.model;
-      this.#pending = this.#pending.filter(isOther);
-      this.#repeats = this.#repeats.filter(isOther);
+      this.#remaining = this.#remaining.filter(isOther);
+      this.#toRepeat = this.#toRepeat.filter(isOther);
     }
-    if (isRepeat || repeat === "never") return;
-    const repeated = { choice, isRepeat: true };
-    if (repeat === "first" && this.#hasAttemptToSpare()) this.#pending.unshift(repeated);
-    else this.#repeats.push(repeated);
+    if (wasTried || repeat === "never") return;
+    const repeated = { choice, wasTried: true };
+    if (repeat === "first" && this.#hasAttemptToSpare()) this.#remaining.unshift(repeated);
+    else this.#toRepeat.push(repeated);
   }
 
   /** Returns true if attempts are left for all untried targets and one more. */
   #hasAttemptToSpare(): boolean {
     const { health, key } = this.#parts;
-    const unasked = this.#pending.filter(({ choice, isRepeat }) =>
-      !isRepeat && health.unavailability(choice.target, key) === undefined
+    const untried = this.#remaining.filter(({ choice, wasTried }) =>
+      !wasTried && health.unavailability(choice.target, key) === undefined
     );
-    return this.#parts.maxAttempts - this.#counted > unasked.length;
+    return this.#parts.maxAttempts - this.#counted > untried.length;
   }
 
   #mayGoOn({ next, slow = false }: FailureClass): boolean {
     const { deadlineMs, maxAttempts } = this.#parts;
     const elapsed = this.#elapsedMs();
     return next !== "none" && this.#counted < maxAttempts && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
-      this.#pending.length + this.#repeats.length > 0;
+      this.#remaining.length + this.#toRepeat.length > 0;
   }
 
   #giveUp(): never {
-    if (this.#last !== undefined) {
+    if (this.#lastError !== undefined) {
       this.#reportSkipped();
-      throw this.#last;
+      throw this.#lastError;
     }
-    throw unavailable(this.#parts);
+    throw noTargetError(this.#parts);
   }
 
-  /** Reports targets that were not asked. Behind a target that answered, nothing would have been asked. */
+  /** Reports unavailable targets that were skipped. Targets after the one that answered were not skipped. */
   #reportSkipped(answered?: Choice): void {
     const { choices, skipped } = this.#parts;
     if (choices.length === 1 || skipped === undefined) return;
@@ -308,9 +314,9 @@ class TargetAttempts<T> {
       (model === answered.model
         ? target.priority <= answered.target.priority
         : models.indexOf(model) < models.indexOf(answered.model));
-    const unasked = choices.filter((choice) => !this.#attempted.includes(choice) && isBefore(choice));
-    const refusals = refusalsOf({ ...this.#parts, choices: unasked });
-    if (refusals.length > 0) skipped(refusals.slice(0, NAMED_TARGETS));
+    const untried = choices.filter((choice) => !this.#tried.includes(choice) && isBefore(choice));
+    const refusals = refusalsOf({ ...this.#parts, choices: untried });
+    if (refusals.length > 0) skipped(refusals.slice(0, MAX_REPORTED_TARGETS));
   }
 
   #elapsedMs(): number {
@@ -318,33 +324,34 @@ class TargetAttempts<T> {
   }
 }
 
-function remove(candidates: Candidate[], candidate: Candidate): void {
-  const at = candidates.indexOf(candidate);
-  if (at >= 0) candidates.splice(at, 1);
+function removeCandidate(candidates: Candidate[], candidate: Candidate): void {
+  const index = candidates.indexOf(candidate);
+  if (index >= 0) candidates.splice(index, 1);
 }
 
-/** Returns the targets that cannot be asked now, with the reasons. */
+/** Returns the unavailable targets, with the reasons. */
 function refusalsOf(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): TargetRefusal[] {
   return choices.flatMap(({ model: { id: model }, target: { upstream }, target }): TargetRefusal[] => {
-    const found = health.unavailability(target, key);
-    return found === undefined ? [] : [{ upstream, model, why: found.why, wait_ms: Math.ceil(found.waitMs) }];
+    const unavailability = health.unavailability(target, key);
+    if (unavailability === undefined) return [];
+    return [{ upstream, model, why: unavailability.why, wait_ms: Math.ceil(unavailability.waitMs) }];
   });
 }
 
-/** Makes the error where no target can be asked, with the time after which one can. */
-function unavailable(
+/** Returns the error for a request without an available target, with the time after which one is available. */
+function noTargetError(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const all = refusalsOf({ choices, health, key });
-  if (all.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
+  const refusals = refusalsOf({ choices, health, key });
+  if (refusals.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
   const options = {
-    retryAfterMs: Math.min(...all.map(({ wait_ms }) => wait_ms)),
-    refusal: { targets: all.slice(0, NAMED_TARGETS) },
+    retryAfterMs: Math.min(...refusals.map(({ wait_ms }) => wait_ms)),
+    refusal: { targets: refusals.slice(0, MAX_REPORTED_TARGETS) },
   };
-  return all.every(({ why }) => why === "cooling")
+  return refusals.every(({ why }) => why === "cooling")
     ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, options)
     : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, options);
 }

@@ -1,4 +1,4 @@
-/** The health of one target: a breaker for all client keys, and breakers of single keys beside it. */
+/** The health of one target: a breaker for all client keys, breakers for single keys, and statistics. */
 import {
   BreakerScope,
   type BreakerTicket,
@@ -9,14 +9,14 @@ import {
 import { FailureStreak, OutcomeWindow, RecentAttempts, RetryBudget, SpeedSamples } from "./target_statistics.ts";
 import type { BreakerOptions, Permit, TargetKey } from "./health.ts";
 
-/** Longest pause of a target at its limit that is believed, in milliseconds. */
+/** Longest pause that is accepted from a target at its limit, in milliseconds. */
 const MAX_COOL_MS = 60_000;
 
 /** Effect of a failure on the breakers of its target. */
 export interface FailureEffect {
-  /** They open: a trial has failed. */
+  /** Scopes whose breakers must open again, because a trial has failed. */
   reopened: BreakerScope[];
-  /** The first of them that may open does: too much has failed. */
+  /** Scopes with too many failures. The first whose breaker may open is opened. */
   suspects: BreakerScope[];
 }
 
@@ -31,31 +31,35 @@ export class TargetHealth {
   readonly retryBudget = new RetryBudget();
   /** Failures since the last success. */
   streak = new FailureStreak();
-  /** The success that began the streak, and the streak that it ended. */
+  /** Permit of the last success. */
   #lastSuccess: Permit | undefined;
+  /** The streak that the last success ended. It is restored if that answer breaks off. */
   #endedStreak: FailureStreak | undefined;
-  /** Failures to connect, one after another. */
-  #unreachable = 0;
-  /** The client key whose trial has failed since the breaker opened, without a sign that it fails for others. */
+  /** Number of consecutive failures to connect. */
+  #connectFailures = 0;
+  /**
+   * The client key whose trial has failed since the breaker opened, without a sign that the target fails for other
+   * keys.
+   */
   #failedTrial: string | undefined;
 
-  /** @param windowMs time that outcomes count for, in milliseconds */
+  /** @param windowMs how long an outcome counts, in milliseconds */
   constructor({ upstream, model, row }: TargetKey, windowMs: number) {
     this.target = { upstream, model, ...(row !== undefined && { row }) };
     this.all = new BreakerScope(undefined, windowMs);
     this.clients = new ClientScopes(windowMs);
   }
 
-  /** Time that the target has asked for, and time that breakers are open for, until a request of a key may go there. */
+  /** Returns how long a request of a key must wait: for the target's pauses, and for the breakers. In milliseconds. */
   waits(key: string, { now, early }: { now: number; early?: boolean | undefined }): { coolMs: number; openMs: number } {
-    const own = this.clients.byKey.get(key);
+    const keyScope = this.clients.byKey.get(key);
     return {
-      coolMs: Math.max(0, this.all.coolUntil - now, (own?.coolUntil ?? 0) - now),
-      openMs: Math.max(this.all.breaker.waitMs(now, key, early), own?.breaker.waitMs(now, key, early) ?? 0),
+      coolMs: Math.max(0, this.all.coolUntil - now, (keyScope?.coolUntil ?? 0) - now),
+      openMs: Math.max(this.all.breaker.waitMs(now, key, early), keyScope?.breaker.waitMs(now, key, early) ?? 0),
     };
   }
 
-  /** Lets a request pass whose waits are over. */
+  /** Lets a request pass. May be called only if `waits` returns zeros. */
   enter(key: string, now: number): Permit {
     const tickets = {
       all: this.all.breaker.enter(now, key),
@@ -65,12 +69,12 @@ export class TargetHealth {
     return { target: this.target, key, isTrial, tickets };
   }
 
-  /** The breaker for all keys takes note of a request that was refused by it alone. */
+  /** Tells the breaker for all keys that a request was refused, if no other breaker refused it. */
   noteRefusal(key: string, { now, early }: { now: number; early?: boolean | undefined }): void {
     if ((this.clients.byKey.get(key)?.breaker.waitMs(now, key, early) ?? 0) === 0) this.all.breaker.refused(key);
   }
 
-  /** Returns true if a request of a key may go to this target before others that are up. */
+  /** Returns true if a request of a key may try this target before other available ones. */
   mayLead(key: string, now: number): boolean {
     return this.all.breaker.mayLead(now, key) && this.clients.byKey.get(key)?.breaker.mayLead(now, key) !== false;
   }
@@ -80,21 +84,24 @@ export class TargetHealth {
     return this.all.breaker.isOpen || (key !== undefined && this.clients.byKey.get(key)?.breaker.isOpen === true);
   }
 
-  /** Counts a success. Requests that passed before a breaker changed do not count for it. @returns scopes that it closed */
+  /**
+   * Counts a success. It does not count for breakers that have changed meanwhile.
+   * @returns the scopes that it closed
+   */
   succeed(permit: Permit, now: number): BreakerScope[] {
     const { tickets, key } = permit;
     const closed: BreakerScope[] = [];
-    const own = this.clients.byKey.get(key);
-    if (own?.breaker.isCurrent(tickets.client ?? NO_TICKET)) {
-      if (!own.breaker.isOpen) own.outcomes.add(false, now);
-      else if (this.#close(own, tickets.client, now)) closed.push(own);
+    const keyScope = this.clients.byKey.get(key);
+    if (keyScope?.breaker.isCurrent(tickets.client ?? NO_TICKET)) {
+      if (!keyScope.breaker.isOpen) keyScope.outcomes.add(false, now);
+      else if (this.#close(keyScope, tickets.client, now)) closed.push(keyScope);
     }
     if (!this.all.breaker.isCurrent(tickets.all)) return closed;
     if (this.all.breaker.isOpen) {
       if (this.#close(this.all, tickets.all, now)) closed.push(this.all);
       return closed;
     }
-    this.#unreachable = 0;
+    this.#connectFailures = 0;
     this.all.outcomes.add(false, now);
     this.#lastSuccess = permit;
     this.#endedStreak = this.streak.total > 0 ? this.streak : undefined;
@@ -105,16 +112,16 @@ export class TargetHealth {
   #close(scope: BreakerScope, ticket: BreakerTicket | undefined = NO_TICKET, now: number): boolean {
     if (!scope.close(ticket, now)) return false;
     if (scope === this.all) this.#failedTrial = undefined;
-    this.#unreachable = 0;
+    this.#connectFailures = 0;
     this.streak = new FailureStreak();
     this.#endedStreak = undefined;
     return true;
   }
 
   /**
-   * Counts a failure. A failed trial opens the breaker for all keys where no connection could be made, the last probe
-   * failed too, or the trial of another key has failed before. Otherwise it opens the one for its key, and the next trial
-   * is another key's.
+   * Counts a failure. A failed trial opens the breaker for all keys if no connection could be made, if the last probe
+   * failed, too, or if the trial of another key has failed before. Otherwise it opens the breaker for its own key, and
+   * another key gets the next trial.
    */
   fail(
     permit: Permit,
@@ -122,100 +129,103 @@ export class TargetHealth {
   ): FailureEffect {
     const { key, tickets } = permit;
     const { breaker } = this.all;
-    const own = this.clients.findOrAdd(key, now);
+    const keyScope = this.clients.findOrAdd(key, now);
     const reopened: BreakerScope[] = [];
     const wasOpen = breaker.isOpen;
-    let isOwnFailure = false;
+    let isKeyFailure = false;
     if (breaker.isCurrent(tickets.all)) {
       if (!wasOpen) this.#countFailure(permit, { isUnreachable, now });
       else if (isDecisive(breaker, tickets.all, now)) {
         const isFirst = this.#failedTrial === undefined || this.#failedTrial === key;
-        isOwnFailure = isFirst && !isUnreachable && !breaker.isDown;
-        this.#failedTrial = isOwnFailure ? key : undefined;
-        if (!isOwnFailure) reopened.push(this.all);
+        isKeyFailure = isFirst && !isUnreachable && !breaker.isDown;
+        this.#failedTrial = isKeyFailure ? key : undefined;
+        if (!isKeyFailure) reopened.push(this.all);
       }
     }
     const ticket = tickets.client ?? NO_TICKET;
-    if (own.breaker.isCurrent(ticket)) {
-      if (!own.breaker.isOpen) {
-        own.outcomes.add(true, now);
-        if (isOwnFailure) reopened.push(own);
-      } else if (isDecisive(own.breaker, ticket, now)) reopened.push(own);
+    if (keyScope.breaker.isCurrent(ticket)) {
+      if (!keyScope.breaker.isOpen) {
+        keyScope.outcomes.add(true, now);
+        if (isKeyFailure) reopened.push(keyScope);
+      } else if (isDecisive(keyScope.breaker, ticket, now)) reopened.push(keyScope);
     }
-    return { reopened, suspects: wasOpen ? [] : this.#suspects(own, now, options) };
+    return { reopened, suspects: wasOpen ? [] : this.#suspects(keyScope, now, options) };
   }
 
   #countFailure(permit: Permit, { isUnreachable, now }: { isUnreachable: boolean; now: number }): void {
-    // An answer that began well and broke off was no success.
+    // An answer that began and then broke off was not a success, so the earlier failures count again.
     if (this.#lastSuccess === permit && this.#endedStreak !== undefined) {
       this.streak.addAll(this.#endedStreak);
       this.#endedStreak = undefined;
     }
-    this.#unreachable = isUnreachable ? this.#unreachable + 1 : 0;
+    this.#connectFailures = isUnreachable ? this.#connectFailures + 1 : 0;
     this.all.outcomes.add(true, now);
     this.streak.add(permit.key);
   }
 
-  #suspects(own: BreakerScope, now: number, options: BreakerOptions): BreakerScope[] {
+  #suspects(keyScope: BreakerScope, now: number, options: BreakerOptions): BreakerScope[] {
     return [
       ...(this.#isBadForAll(now, options) ? [this.all] : []),
-      ...(!own.breaker.isOpen && this.#isBadFor(own, now, options) ? [own] : []),
+      ...(!keyScope.breaker.isOpen && this.#isBadFor(keyScope, now, options) ? [keyScope] : []),
     ];
   }
 
-  /** It would be bad also without the requests of any one key. No request causes a failure to connect. */
+  /** Returns true if the target fails too often even without the key with the most failures, or cannot be reached. */
   #isBadForAll(now: number, options: BreakerOptions): boolean {
     const { consecutiveFailures, connectFailures } = options;
-    if (this.#unreachable >= connectFailures || this.streak.withoutWorstKey >= consecutiveFailures) return true;
+    if (this.#connectFailures >= connectFailures || this.streak.withoutWorstKey >= consecutiveFailures) return true;
     const all = this.all.outcomes.read(now);
     if (!isBadShare(all, options)) return false;
     const worst = this.clients.readWorst(now);
     return isBadShare({ samples: all.samples - worst.samples, failures: all.failures - worst.failures }, options);
   }
 
-  #isBadFor(own: BreakerScope, now: number, options: BreakerOptions): boolean {
-    return this.streak.of(own.key ?? "") >= options.consecutiveFailures || isBadShare(own.outcomes.read(now), options);
+  #isBadFor(keyScope: BreakerScope, now: number, options: BreakerOptions): boolean {
+    return this.streak.of(keyScope.key ?? "") >= options.consecutiveFailures ||
+      isBadShare(keyScope.outcomes.read(now), options);
   }
 
-  /** Trials that decided nothing make room for the next. */
+  /** Allows another trial after one without a result. */
   giveBack({ key, tickets }: Permit, now: number): void {
     this.all.breaker.giveBack(tickets.all, now);
     if (tickets.client !== undefined) this.clients.byKey.get(key)?.breaker.giveBack(tickets.client, now);
   }
 
-  /** Pauses for a key whose request met a limit; for all keys as soon as another key meets it as well. */
+  /**
+   * Pauses the target for a key whose request reached a limit, and for all keys if another key has reached it as well.
+   */
   cool(key: string, { forMs, now }: { forMs: number; now: number }): void {
     const until = now + Math.min(forMs, MAX_COOL_MS);
     this.all.coolUntil = Math.max(this.all.coolUntil, Math.min(until, this.clients.othersCoolUntil(key, now)));
-    const own = this.clients.findOrAdd(key, now);
-    own.coolUntil = Math.max(own.coolUntil, until);
+    const keyScope = this.clients.findOrAdd(key, now);
+    keyScope.coolUntil = Math.max(keyScope.coolUntil, until);
   }
 
-  /** Begins to count outcomes anew, over another time. */
+  /** Discards all outcomes, and counts over another time. */
   restart(windowMs: number): void {
     this.all.outcomes = new OutcomeWindow(windowMs);
     this.clients.restart(windowMs);
   }
 
   /**
-   * Returns true if a breaker is open and no request tries the target. The breaker of a single key counts until one of
-   * another key succeeds, as the key may never be used again.
+   * True if a breaker is open or half-open and has no current trial. The breaker of a single key counts until a request
+   * of another key succeeds, because the key may never be used again.
    */
   get awaitsTrial(): boolean {
     return this.all.breaker.awaitsTrial || (this.streak.total > 0 && this.clients.awaitsTrial);
   }
 
-  /** The state for all keys, or else the worst for single keys. */
+  /** Returns the state for all keys; if that is closed, the worst state of single keys. */
   state(now: number): ScopeState & { keys?: number } {
     const all = this.all.state(now);
     return all.state === "closed" ? this.clients.worstState(now) ?? all : all;
   }
 }
 
-/** The ticket of a request that passed before there was a breaker for its key. */
+/** The ticket of a request that passed when its key had no breaker. */
 const NO_TICKET: BreakerTicket = { epoch: 0 };
 
-/** The failure of a trial opens the breaker again. A trial that came early leaves the open time as it is. */
+/** Returns true if the failure of a request opens the breaker again: it was a trial, and the open time was over. */
 function isDecisive(breaker: CircuitBreaker, ticket: BreakerTicket, now: number): boolean {
   return breaker.isTrial(ticket) && now >= breaker.until;
 }

@@ -1,47 +1,51 @@
-/** Statistics of one target in bounded memory: outcomes, failures in a row, attempts, speed, and its retry budget. */
+/** Statistics of one target: outcomes, consecutive failures, recent attempts, speed, and the retry budget. */
 import type { Permit } from "./health.ts";
 
-/** Parts of a window. The oldest is dropped as a whole. */
-const PARTS = 30;
+/** Number of slots of a window. The window slides by one slot at a time. */
+const SLOTS = 30;
 
-/** Successes and failures over a sliding window of time. Times are milliseconds of a monotonic clock. */
+/** Counts requests and failures over a sliding window of time. Times are milliseconds of a monotonic clock. */
 export class OutcomeWindow {
-  readonly #partMs: number;
-  readonly #all = new Float64Array(PARTS);
-  readonly #failed = new Float64Array(PARTS);
-  /** Number of the current part, counted from time 0. */
-  #part = 0;
+  readonly #slotMs: number;
+  readonly #all = new Float64Array(SLOTS);
+  readonly #failed = new Float64Array(SLOTS);
+  /** Number of the current slot, counted from time 0. */
+  #slot = 0;
 
+  /** @param windowMs length of the window, in milliseconds */
   constructor(windowMs: number) {
-    this.#partMs = windowMs / PARTS;
+    this.#slotMs = windowMs / SLOTS;
   }
 
+  /** Counts a request. */
   add(failed: boolean, now: number): void {
     this.#moveTo(now);
-    const at = this.#part % PARTS;
-    this.#all[at] = (this.#all[at] ?? 0) + 1;
-    if (failed) this.#failed[at] = (this.#failed[at] ?? 0) + 1;
+    const index = this.#slot % SLOTS;
+    this.#all[index] = (this.#all[index] ?? 0) + 1;
+    if (failed) this.#failed[index] = (this.#failed[index] ?? 0) + 1;
   }
 
+  /** Returns the requests in the window, and how many of them failed. */
   read(now: number): { samples: number; failures: number } {
     this.#moveTo(now);
     return { samples: sum(this.#all), failures: sum(this.#failed) };
   }
 
+  /** Removes all requests. */
   clear(): void {
     this.#all.fill(0);
     this.#failed.fill(0);
   }
 
   #moveTo(now: number): void {
-    const part = Math.floor(now / this.#partMs);
-    const passed = Math.min(PARTS, part - this.#part);
+    const slot = Math.floor(now / this.#slotMs);
+    const passed = Math.min(SLOTS, slot - this.#slot);
     for (let step = 1; step <= passed; step++) {
-      const at = (part - passed + step) % PARTS;
-      this.#all[at] = 0;
-      this.#failed[at] = 0;
+      const index = (slot - passed + step) % SLOTS;
+      this.#all[index] = 0;
+      this.#failed[index] = 0;
     }
-    if (part > this.#part) this.#part = part;
+    if (slot > this.#slot) this.#slot = slot;
   }
 }
 
@@ -49,7 +53,7 @@ function sum(counts: Float64Array): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** Most keys; failures of further ones are not counted. */
+/** Most keys in a streak. Failures of further keys are not counted. */
 const MAX_KEYS = 64;
 
 /** Failures of a target since its last success, by the client key whose request failed. */
@@ -58,17 +62,17 @@ export class FailureStreak {
   /** Failures of all keys. */
   total = 0;
 
-  /** Failures of one key. */
+  /** Returns the failures of one key. */
   of(key: string): number {
     return this.#byKey.get(key) ?? 0;
   }
 
-  /** Failures without those of the key that has the most. */
+  /** Failures of all keys except the one with the most failures. */
   get withoutWorstKey(): number {
     return this.total - Math.max(0, ...this.#byKey.values());
   }
 
-  /** Counts failures. */
+  /** Counts failures of a key. */
   add(key: string, count = 1): void {
     const known = this.#byKey.get(key);
     if (known === undefined && this.#byKey.size >= MAX_KEYS) return;
@@ -82,59 +86,61 @@ export class FailureStreak {
   }
 }
 
-/** Number of remembered attempts. */
-const KEPT_ATTEMPTS = 20;
+/** Most attempts that are stored. */
+const MAX_ATTEMPTS = 20;
 
 /** The last attempts at a target, the oldest first. */
 export class RecentAttempts {
-  readonly #outcomes: { permit: Permit; isAnswered: boolean }[] = [];
+  readonly #kept: { permit: Permit; isAnswered: boolean }[] = [];
 
-  /** Notes the outcome of an attempt. An answer that breaks off later is no answer. */
+  /** Records the outcome of an attempt. If the attempt was recorded before, its outcome is replaced. */
   add(permit: Permit, isAnswered: boolean): void {
-    for (const known of this.#outcomes) {
+    for (const known of this.#kept) {
       if (known.permit !== permit) continue;
       known.isAnswered = isAnswered;
       return;
     }
-    if (this.#outcomes.push({ permit, isAnswered }) > KEPT_ATTEMPTS) this.#outcomes.shift();
+    if (this.#kept.push({ permit, isAnswered }) > MAX_ATTEMPTS) this.#kept.shift();
   }
 
   /** Counts the attempts and those that were answered. */
   count(): { recent_attempts: number; recent_answers: number } {
-    const answered = this.#outcomes.filter(({ isAnswered }) => isAnswered);
-    return { recent_attempts: this.#outcomes.length, recent_answers: answered.length };
+    const answered = this.#kept.filter(({ isAnswered }) => isAnswered);
+    return { recent_attempts: this.#kept.length, recent_answers: answered.length };
   }
 }
 
-/** Number of kept measurements, and the time that they count, in milliseconds. */
-const KEPT_SAMPLES = 64;
-const KEPT_MS = 300_000;
+/** Most measurements that are stored. */
+const MAX_SAMPLES = 64;
+/** How long a measurement counts, in milliseconds. */
+const SAMPLE_MS = 300_000;
 
 /** Recent measurements and their percentiles. */
 export class SpeedSamples {
-  readonly #samples: { at: number; value: number }[] = [];
+  readonly #kept: { at: number; value: number }[] = [];
   #next = 0;
 
+  /** Adds a measurement, in place of the oldest one if there are too many. */
   add(value: number, now: number): void {
     if (!Number.isFinite(value) || value < 0) return;
-    this.#samples[this.#next] = { at: now, value };
-    this.#next = (this.#next + 1) % KEPT_SAMPLES;
+    this.#kept[this.#next] = { at: now, value };
+    this.#next = (this.#next + 1) % MAX_SAMPLES;
   }
 
-  /** Returns the least number that this share (0 to 1) of the measurements does not exceed, if there are any. */
+  /** Returns the lowest value that this share (0 to 1) of the measurements does not exceed; undefined without any. */
   percentile(share: number, now: number): number | undefined {
     const values = this.#sorted(now);
     return values[rank(values.length, share)];
   }
 
-  /** Returns the greatest number that this share (0 to 1) of the measurements reaches, if there are any. */
+  /** Returns the highest value that this share (0 to 1) of the measurements reaches; undefined without any. */
   reached(share: number, now: number): number | undefined {
     const values = this.#sorted(now).reverse();
     return values[rank(values.length, share)];
   }
 
   #sorted(now: number): number[] {
-    return this.#samples.filter(({ at }) => now - at < KEPT_MS).map(({ value }) => value).sort((a, b) => a - b);
+    return this.#kept.filter(({ at }) => now - at < SAMPLE_MS).map(({ value }) => value).sort((a, b) => a - b);
   }
 }
 
@@ -142,35 +148,35 @@ function rank(count: number, share: number): number {
   return Math.max(0, Math.ceil(count * share) - 1);
 }
 
-/** Most tokens of a target, and its tokens at the beginning. */
+/** Most tokens of a bucket, and its tokens at the start. */
 const MAX_TOKENS = 10;
-/** Tokens per second, so that rare requests can always be retried. */
+/** Tokens that are added per second, so that rare requests can always be retried. */
 const TOKENS_PER_SECOND = 1;
-/** Tokens per first attempt: of many requests a fifth may be retried. */
+/** Tokens that are added per first attempt: of many requests a fifth can be retried. */
 const TOKENS_PER_REQUEST = 0.2;
 
 /**
- * The retry budget of one target: a bucket of tokens, of which a retry takes one. It keeps failures from multiplying the
- * requests to a target that fails.
+ * The retry budget of one target: a token bucket from which each retry takes one token. It prevents retries from
+ * multiplying the requests to a failing target.
  */
 export class RetryBudget {
   #tokens = MAX_TOKENS;
-  #at = -Infinity;
+  #refilledAt = -Infinity;
 
   /** Returns true if there is a token for a retry. @param now milliseconds of a monotonic clock */
   has(now: number): boolean {
-    const tokens = this.#at === -Infinity ? 0 : (now - this.#at) / 1_000 * TOKENS_PER_SECOND;
-    this.#tokens = Math.min(MAX_TOKENS, this.#tokens + tokens);
-    this.#at = now;
+    const added = this.#refilledAt === -Infinity ? 0 : (now - this.#refilledAt) / 1_000 * TOKENS_PER_SECOND;
+    this.#tokens = Math.min(MAX_TOKENS, this.#tokens + added);
+    this.#refilledAt = now;
     return this.#tokens >= 1;
   }
 
-  /** Takes a token: only where `has` answers true. */
+  /** Takes a token. May be called only if `has` returns true. */
   take(): void {
     this.#tokens--;
   }
 
-  /** Counts the first attempt of a request. */
+  /** Adds the tokens for the first attempt of a request. */
   deposit(): void {
     this.#tokens = Math.min(MAX_TOKENS, this.#tokens + TOKENS_PER_REQUEST);
   }

@@ -1,10 +1,10 @@
 /**
- * Endpoints of the vendors' APIs that Sluice does not have. A client that asks for one has the right base URL, so the error
- * must not send its author looking there.
+ * Lists endpoints of the vendors' APIs that Sluice does not have. A client that calls one of them has the right base
+ * URL, so the error must not suggest that the base URL is wrong.
  */
 
-/** By base path: endpoints and all that is below them. */
-const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
+/** Missing endpoints by base path. Each stands for itself and every path below it. */
+const ABSENT_ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
   // https://platform.openai.com/docs/api-reference
   "/v1": new Set([
     "assistants",
@@ -61,17 +61,21 @@ const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
   ]),
 };
 
-/** Endpoints that Sluice has, without the vendor's stored objects below them. */
-const WITHOUT_IDS = ["/v1/chat/completions", "/v1/responses"];
+/** Endpoints that Sluice has, but without the paths below them, which address objects that the vendor stores. */
+const ENDPOINTS_WITHOUT_IDS = ["/v1/chat/completions", "/v1/responses"];
 
-/** The endpoint that a path would be at a vendor, such as `/v1/files`; `undefined` where no vendor has it. */
+/**
+ * Returns the vendor's endpoint that a path belongs to, such as `/v1/files`; `undefined` if no vendor has such a path.
+ */
 export function absentEndpoint(path: string): string | undefined {
-  for (const [base, names] of Object.entries(ENDPOINTS)) {
+  for (const [base, names] of Object.entries(ABSENT_ENDPOINTS)) {
     if (!path.startsWith(`${base}/`)) continue;
     const [first = "", second = ""] = path.slice(base.length + 1).split("/");
     const name = [first, `${first}/${second}`].find((name) => names.has(name));
     if (name !== undefined) return `${base}/${name}`;
   }
-  const parent = WITHOUT_IDS.find((endpoint) => path.startsWith(`${endpoint}/`) && path.length > endpoint.length + 1);
+  const parent = ENDPOINTS_WITHOUT_IDS.find((endpoint) =>
+    path.startsWith(`${endpoint}/`) && path.length > endpoint.length + 1
+  );
   return parent === undefined ? undefined : `${parent}/{id}`;
 }

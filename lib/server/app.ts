@@ -1,9 +1,11 @@
-/** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
+/**
+ * Creates the function that answers every request of the HTTP server. It always returns a response and never throws.
+ */
 import { ACCESS, type Access } from "../access/access_table.ts";
 import { BodyReservation, RequestBody } from "./body.ts";
 import { checkAccess } from "./surface.ts";
 import { corsHeaders, preflight } from "./cors.ts";
-import { type Drain, stopping } from "./drain.ts";
+import { type Drain, shutdownError } from "./drain.ts";
 import {
   type App,
   type AppOptions,
@@ -13,7 +15,7 @@ import {
   type Exchange,
   type ServerState,
 } from "./exchange.ts";
-import { observed, withHeaders, withoutBody, writeAbandoned, writeError } from "./finish_response.ts";
+import { countBytes, withHeaders, withoutBody, writeAbandoned, writeError } from "./finish_response.ts";
 import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
 import { readTarget } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
@@ -24,8 +26,9 @@ import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck } from "./re
 import { startPage } from "./start_page.ts";
 
 /**
- * Builds the app: request id, target, head, route, preflight, upgrade, method, credential, permission, handler.
- * @throws {RangeError} where a method of a route has no row in the access table, or a row has no route
+ * Creates the app. It handles a request in this order: request id, route, limits of the head, preflight, upgrade,
+ * method, credential and permissions, limits of the client, handler.
+ * @throws {RangeError} if a method of a route has no row in the access table, or a row has no route
  */
 export function createApp(options: AppOptions): App {
   checkAccess(options.routes, options.access ?? ACCESS);
@@ -52,20 +55,20 @@ export function createApp(options: AppOptions): App {
     } finally {
       exchange.body?.release(isAnswered);
       const { endConcurrent } = exchange;
-      // An answer is under way until its last byte is.
+      // A request counts as concurrent until the last byte of its answer has been sent.
       if (isAnswered && endConcurrent && info) info.completed.then(endConcurrent, endConcurrent);
       else endConcurrent?.();
       exchange.bodyArrived();
       endUse();
       timers.release();
     }
-    response = request.method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
+    response = request.method === "HEAD" ? withoutBody(response) : countBytes(response, { record, observer });
     observer.answered(record, response.status);
     answerHeaders.push(["x-request-id", `req_${exchange.requestId}`]);
     if (errors === "anthropic") answerHeaders.push(["request-id", `req_${exchange.requestId}`]);
     if (exchange.origins.length > 0) answerHeaders.push(...corsHeaders(head, exchange.origins));
     if (exchange.shownAddress !== undefined) answerHeaders.push(["x-sluice-client-address", exchange.shownAddress]);
-    // The client of a kept connection is asked to open the next one elsewhere.
+    // Ask the client to open a new connection, which another process may accept.
     if (drain.phase !== "serving") answerHeaders.push(["connection", "close"]);
     return withHeaders(response, answerHeaders);
   };
@@ -74,25 +77,27 @@ export function createApp(options: AppOptions): App {
 }
 
 /**
- * A source of unique ids of lower-case letters and digits. 64 random bits per process keep processes apart; within one
- * a counter does, which costs no system call per request.
+ * Returns a function that makes unique ids of lower-case letters and digits. An id is 64 random bits of the process and
+ * a counter, so that a new id needs no system call.
  */
 export function createRequestIds(): () => string {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
-  const boot = high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0");
-  // The first number of six digits: none has fewer.
+  const processId = high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0");
+  // The smallest number with six digits in base 36, so that all ids have the same length.
   let count = 36 ** 5;
-  return () => boot + (count++).toString(36);
+  return () => processId + (count++).toString(36);
 }
 
-/** Header by which a caller asks for its own address as the gateway sees it, to check the configuration of proxies. */
-const SHOW = "x-sluice-show";
+/**
+ * Header with which a client asks for its own address as the gateway sees it, to check the configuration of proxies.
+ */
+const SHOW_HEADER = "x-sluice-show";
 
-/** From the target to the handler's answer. @throws {GatewayError} for the app to write */
+/** Finds the route, checks access, and calls the handler. @throws {GatewayError} for the app to write */
 async function answerRequest(exchange: Exchange, server: ServerState): Promise<Response> {
   const { request, head, gateway, record } = exchange;
   const { method } = request;
-  // Its target is a host without a path, so no route applies.
+  // The target of CONNECT is a host without a path, so no route can match.
   if (method === "CONNECT") {
     throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
       headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
@@ -108,41 +113,41 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   }
   const { route: { path, isForOperators, allowed, methods }, params } = match;
   if (isForOperators) {
-    // Metrics are where the admin side is.
+    // If the admin side has its own listener, the metrics are served there.
     const isElsewhere = path === "/metrics" && gateway.config.admin?.listen !== undefined;
     if (isElsewhere && server.surface === "public") throw noSuchRoute();
     exchange.origins = [];
   }
   gateway.observer.routed(record, path);
-  const flight = method === "OPTIONS" ? preflight(head, exchange.origins, allowed) : undefined;
-  if (flight !== undefined) return flight;
+  const preflightAnswer = method === "OPTIONS" ? preflight(head, exchange.origins, allowed) : undefined;
+  if (preflightAnswer !== undefined) return preflightAnswer;
   const upgrade = head.get("upgrade");
   const isUpgrade = upgrade !== null && /\bwebsocket\b/i.test(upgrade);
-  const found = methods.get(method);
-  if (isUpgrade && (method !== "GET" || found?.row?.websocket !== true)) throw noUpgrade();
-  if (found === undefined) {
+  const routeHandler = methods.get(method);
+  if (isUpgrade && (method !== "GET" || routeHandler?.row?.websocket !== true)) throw noUpgrade();
+  if (routeHandler === undefined) {
     throw new GatewayError("method_not_allowed", `Cannot use this method here: expected ${allowed.join(", ")}`, {
       headers: { allow: allowed.join(", ") },
     });
   }
-  if (server.drain.phase !== "serving" && (isUpgrade || turnsAway(server.drain, path))) throw stopping();
-  const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
-  const credential = found.row?.credential;
+  if (server.drain.phase !== "serving" && (isUpgrade || refusesPath(server.drain, path))) throw shutdownError();
+  const caller = await authorizeRequest(exchange, { row: routeHandler.row, clients: server.clients });
+  const credential = routeHandler.row?.credential;
   const session = credential === "session" || credential === "sign_in" ? await sessionOf(exchange) : undefined;
   if (credential === "session") {
     if (session === undefined) return redirectToSignIn();
     if (session.role === "viewer") requireReading(request);
   }
   const limits = isForOperators ? exchange.settings.adminLimits : exchange.settings.limits;
-  const limit = gateway.config.resource_limits.requests_per_client;
+  const maxConcurrent = gateway.config.resource_limits.requests_per_client;
   if (caller !== undefined) {
-    if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
+    if (head.get(SHOW_HEADER) === "client-address") exchange.shownAddress = addressOf(exchange);
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;
     try {
-      if (limit !== undefined) {
-        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, limit });
+      if (maxConcurrent !== undefined) {
+        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, most: maxConcurrent });
       }
     } catch (error) {
       await enterRefusal(error, { gateway, requestId: exchange.requestId, record, caller });
@@ -156,14 +161,14 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     timers: server.timers,
   };
   const body = exchange.body = new RequestBody(request, rules, exchange);
-  return await found.handler(
+  return await routeHandler.handler(
     request,
-    contextOf(exchange, { body, params, caller, session, isUpgrade, credential }, server),
+    createContext(exchange, { body, params, caller, session, isUpgrade, credential }, server),
   );
 }
 
-/** The context of a handler. */
-function contextOf(
+/** Creates the context of a handler. */
+function createContext(
   exchange: Exchange,
   { body, params, caller, session, isUpgrade, credential }:
     & Pick<RouteContext, "params" | "caller" | "session">
@@ -185,7 +190,7 @@ function contextOf(
     drain,
     readJson: (scan) => body.readJson(scan),
     readForm: () => body.readForm(),
-    // Only operators' pages read keys by themselves.
+    // Only the operators' sign-in page reads a key from the body.
     refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
     reserve: (bytes, received) => body.reserve(bytes, received),
     arrived: bodyArrived,
@@ -196,12 +201,18 @@ function contextOf(
   };
 }
 
-/** A server that shuts down is alive but not ready. In its last phase it answers only health checks. */
-function turnsAway({ phase }: Drain, path: string): boolean {
+/**
+ * Returns whether a server that shuts down refuses a path. It is alive but not ready; at the end it answers only health
+ * checks.
+ */
+function refusesPath({ phase }: Drain, path: string): boolean {
   return path === "/readyz" || phase === "refusing" && path !== "/healthz";
 }
 
-/** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */
+/**
+ * Returns the error for an unsupported WebSocket, at which clients fall back to plain requests. It is thrown before any
+ * key is checked.
+ */
 function noUpgrade(): GatewayError {
   return new GatewayError("upgrade_required", "Cannot open a WebSocket: this endpoint speaks plain HTTP", {
     headers: { upgrade: "HTTP/1.1", connection: "upgrade" },

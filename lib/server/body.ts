@@ -1,4 +1,4 @@
-/** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
+/** Reads request bodies as JSON or as form fields. Limits are checked before memory is allocated. */
 import { createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
 import {
@@ -15,26 +15,29 @@ import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../sched
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, type HeaderValues } from "./head.ts";
-import { type Coding, inflate, maxInflated, readCoding } from "./inflate.ts";
-import { type Keeper, readBytes } from "./read_bytes.ts";
+import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
+import { type MemoryReserver, readBytes } from "./read_bytes.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { Config } from "../config.ts";
 
-/** A request body: its text and its value. */
+/** A request body: the JSON text and its value. */
 export interface JsonBody extends JsonDocument {
   readonly value: JsonObject;
 }
 
-/** The members of a body that were parsed: those that a scan recognized are 0. Reading it parses nothing. */
+/**
+ * Returns the members of a body without parsing what a scan has recognized: such members are 0 in the result. Without a
+ * scan it is the whole value.
+ */
 export function headOf(body: Pick<JsonBody, "scanned" | "value">): JsonObject {
   return body.scanned?.head ?? body.value;
 }
 
-/** Levels of a body in which the gateway reads numbers of its own: parameters, their members, and theirs. */
+/** Levels of nesting in which the gateway itself reads numbers: parameters, their members, and the members of those. */
 const PARAMETER_LEVELS = 3;
 
-/** Large compressed bodies of this process are inflated and parsed one at a time. Each takes up to half a second. */
-const largeInflated = createAdmissionQueue({
+/** Large compressed bodies are inflated and parsed one at a time per process. Each takes up to half a second. */
+const largeBodyQueue = createAdmissionQueue({
   concurrent: 1,
   waiting: 64,
   waitMs: 60_000,
@@ -45,13 +48,13 @@ const largeInflated = createAdmissionQueue({
 /** Error for a body without content. */
 export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
 
-/** The rules that apply to reading. */
+/** The rules for reading one body. */
 export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
   budget: Pick<BodyReservation, "reserve" | "release">;
-  /** The API key that sends the body; absent: none. */
+  /** Id of the API key that sends the body; absent if there is none. */
   keyId?: string | undefined;
   timers: PhaseTimers;
 }
@@ -75,16 +78,19 @@ function checkMediaType(headers: HeaderValues): void {
   }
 }
 
-/** Readers differ in which of two equal members they take: what the gateway judges must be what an upstream reads. */
+/**
+ * Duplicate member names are errors: parsers differ in which of them they use, and an upstream must read what the
+ * gateway has checked.
+ */
 const BODY_LIMITS: JsonLimits = { ...JSON_LIMITS, unique: Infinity };
 
-/** Parses a request body. @throws {GatewayError} `invalid` */
+/** Parses a request body. @param scan members that need not be parsed @throws {GatewayError} `invalid` */
 export async function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan): Promise<JsonBody> {
   const options = { limits: BODY_LIMITS, doubleLevels: PARAMETER_LEVELS, scan };
   const document = await parseDocument(bytes, options).catch((error) => {
     throw badBody(bytes, error);
   });
-  // A scan finds members of objects only.
+  // A scan succeeds only if the body is an object.
   if (document.scanned === undefined && !isObject(document.value)) {
     throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
   }
@@ -102,7 +108,7 @@ function badBody(bytes: Uint8Array, cause: unknown): unknown {
   return new GatewayError("invalid", `Cannot read the body as JSON: ${cause.message} at ${where}`, { cause });
 }
 
-/** True for white space alone, a byte order mark before it aside. */
+/** Returns true for a body of white space only, with or without a byte order mark before it. */
 function isBlank(bytes: Uint8Array): boolean {
   const start = bytes[0] === 0xef ? 3 : 0;
   return bytes.subarray(start).every((code) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09);
@@ -111,21 +117,21 @@ function isBlank(bytes: Uint8Array): boolean {
 /** Receives the progress of a body. */
 export interface BodyProgress {
   record: Pick<RequestRecord, "bytesIn">;
-  /** Called when all of the body is there. */
+  /** Called when the body has arrived completely, or reading has failed. */
   bodyArrived: () => void;
 }
 
 /** Reads the body of one request, once. Its memory stays reserved until `release`. */
-export class RequestBody implements Keeper {
+export class RequestBody implements MemoryReserver {
   readonly #request: Request;
   readonly #rules: BodyRules;
   readonly #progress: BodyProgress;
   #reading: Promise<JsonBody> | undefined;
   /** Size of the body, as sent or inflated. */
   #bytes = 0;
-  #isOver = false;
-  /** Lets the next large compressed body in, while this one is such. */
-  #leave: (() => void) | undefined;
+  #isReleased = false;
+  /** Leaves the queue of large compressed bodies; undefined if this body is not in it. */
+  #leaveQueue: (() => void) | undefined;
 
   constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
     this.#request = request;
@@ -134,8 +140,8 @@ export class RequestBody implements Keeper {
   }
 
   /**
-   * Reads the body as a JSON object. Curl's default media types are read as JSON. The size limit applies both to the
-   * body as sent and to the inflated body.
+   * Reads the body as a JSON object. A body without a media type, or with curl's default one, is read as JSON, too. The
+   * size limit applies both to the body as sent and to the inflated body.
    * @param scan members that need not be parsed
    * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
    */
@@ -161,13 +167,13 @@ export class RequestBody implements Keeper {
       budget.release();
       throw error;
     } finally {
-      this.#leave?.();
+      this.#leaveQueue?.();
       bodyArrived();
-      if (this.#isOver) budget.release();
+      if (this.#isReleased) budget.release();
     }
   }
 
-  /** The fields of a form. @throws {GatewayError} as `RouteContext.readForm` */
+  /** Reads the fields of a form. @throws {GatewayError} as `RouteContext.readForm` */
   async readForm(): Promise<URLSearchParams> {
     if (!/^application\/x-www-form-urlencoded\b/i.test(this.#rules.headers.get("content-type") ?? "")) {
       throw new GatewayError("unsupported_media_type", "Cannot read this body: expected the fields of a form");
@@ -181,7 +187,7 @@ export class RequestBody implements Keeper {
     }
   }
 
-  /** As `RouteContext.reserve`. */
+  /** Reserves memory, as described at `RouteContext.reserve`. */
   reserve(bytes: number, received: number = bytes): void {
     const { budget, limits } = this.#rules;
     budget.reserve(bytes, limits.budgetBytes);
@@ -196,17 +202,17 @@ export class RequestBody implements Keeper {
     this.#bytes += bytes;
   }
 
-  /** Gives the memory back. `isAnswered`: false where the handler has thrown, and may not wait for the body. */
+  /** Releases the memory. @param isAnswered false if the handler has thrown, possibly while the body was being read */
   release(isAnswered: boolean): void {
-    this.#isOver = true;
+    this.#isReleased = true;
     this.#rules.budget.release();
     if (!isAnswered) this.#reading?.catch(() => {});
   }
 
-  /** Inflates the body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
+  /** Inflates the body. Large bodies wait in a queue, because many small requests could otherwise take all memory. */
   async #inflate(sent: Uint8Array<ArrayBuffer>, coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
-    if (maxInflated(sent, coding) > LARGE_BODY_BYTES) {
-      this.#leave = await largeInflated.enter(this.#request.signal, { keyId: this.#rules.keyId });
+    if (mostInflated(sent, coding) > LARGE_BODY_BYTES) {
+      this.#leaveQueue = await largeBodyQueue.enter(this.#request.signal, { keyId: this.#rules.keyId });
     }
     const sentBytes = this.#bytes;
     this.#bytes = 0;
@@ -219,27 +225,27 @@ export class RequestBody implements Keeper {
 
 /** Limits of one request body. */
 export interface BodyLimits {
-  /** Bytes of one JSON body. */
+  /** Largest JSON body, in bytes. */
   jsonBytes: number;
-  /** Memory of all request bodies that are being handled in bytes. */
+  /** Most memory that all request bodies of the process may take together, in bytes. */
   budgetBytes: number;
-  /** Longest time without a byte. */
+  /** Longest time without a byte, in milliseconds. */
   gapMs: number;
-  /** Time before the rate is looked at. */
+  /** Time before the rate is checked, in milliseconds. */
   graceMs: number;
   /** Lowest mean rate after the grace time. */
   minBytesPerSecond: number;
-  /** Longest time for the whole body. */
+  /** Longest time for the whole body, in milliseconds. */
   totalMs: number;
 }
 
 /**
- * Memory that a JSON body takes while it is read and its tokens are counted, in times of its size: its bytes, its text,
- * its values. Measured with bodies of 32 MB, which took 100 to 130 MB.
+ * Memory of a JSON body while it is read and its tokens are counted, as a multiple of its size: its bytes, its text and
+ * its values. Measured: bodies of 32 MB took 100 to 130 MB.
  */
 export const JSON_MEMORY_FACTOR = 4;
 
-/** The operator's limits. */
+/** Returns the limits of request bodies in a configuration. */
 export function bodyLimits({ resource_limits: limits }: Config): BodyLimits {
   return {
     jsonBytes: limits.json_body_bytes,
@@ -251,23 +257,23 @@ export function bodyLimits({ resource_limits: limits }: Config): BodyLimits {
   };
 }
 
-/** When to try again after the memory for bodies was used up, in milliseconds. */
+/** Time after which a client may retry if the memory for bodies is used up, in milliseconds. */
 const BUDGET_RETRY_MS = 1_000;
 
 /**
- * Share of the budget that the bodies of one API key may take together, so that no key fills it for the others. A body
- * may take more while it is the only one in memory.
+ * Share of the budget that the bodies of one API key may take together, so that no key can use up the whole budget. A
+ * body may take more while it is the only one in memory.
  */
 const KEY_SHARE = 3 / 4;
 
-/** Bytes of request bodies in memory, counted over all requests. */
+/** Counts the bytes of all request bodies in memory. */
 export class BodyBudget {
-  /** Bytes taken and not yet given back. */
+  /** Bytes that are reserved and not yet released. */
   usedBytes = 0;
-  /** The same by API key. Keys whose bodies take nothing are not kept. */
+  /** The same by API key. Keys without reserved bytes are not in the map. */
   readonly usedByKey = new Map<string, number>();
 
-  /** For `BodyReservation` only. */
+  /** Adds bytes, or subtracts them if negative. For `BodyReservation` only. */
   add(bytes: number, keyId: string | undefined): void {
     this.usedBytes += bytes;
     if (keyId === undefined) return;
@@ -277,19 +283,19 @@ export class BodyBudget {
   }
 }
 
-/** Bytes of one request's body in the budget. */
+/** The bytes that one request's body has reserved in the budget. */
 export class BodyReservation {
   readonly #budget: BodyBudget;
   readonly #keyId: string | undefined;
   #bytes = 0;
 
-  /** @param keyId absent: no key counts for its body */
+  /** @param keyId API key that the body counts against; absent for a request without a key */
   constructor(budget: BodyBudget, keyId?: string) {
     this.#budget = budget;
     this.#keyId = keyId;
   }
 
-  /** Takes bytes. @throws {GatewayError} `limited` where the limit, or the share of its key, leaves too few */
+  /** Reserves bytes. @throws {GatewayError} `limited` if the limit, or the share of the key, leaves too few */
   reserve(bytes: number, limitBytes: number): void {
     const { usedBytes } = this.#budget;
     if (usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
@@ -300,7 +306,7 @@ export class BodyReservation {
     this.#budget.add(bytes, this.#keyId);
   }
 
-  /** Gives bytes back. @param bytes absent: all */
+  /** Releases bytes. @param bytes absent: all that are reserved */
   release(bytes: number = this.#bytes): void {
     this.#bytes -= bytes;
     this.#budget.add(-bytes, this.#keyId);

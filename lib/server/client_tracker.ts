@@ -1,4 +1,4 @@
-/** Clients of the process: credentials that they try, and concurrency per address. */
+/** Tracks the clients of the process: their wrong credentials, their concurrent requests, and their addresses. */
 import type { Caller } from "../access/permissions.ts";
 import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
 import { clientNetwork, isAddress, isWithin } from "../access/networks.ts";
@@ -8,7 +8,7 @@ import type { LogEntry } from "../log_events.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { HeaderValues } from "./head.ts";
 
-/** Log lines per minute about refused credentials. */
+/** Most log lines per minute about refused credentials. */
 const MAX_REFUSALS_LOGGED = 60;
 
 /** A request before it is authorized. */
@@ -25,11 +25,11 @@ export interface GuardedRequest {
 export interface ClientTracker {
   readonly failures: FailedAttempts;
   readonly concurrency: ClientConcurrency;
-  /** Log lines about refused credentials. */
+  /** Writes log lines about refused credentials, at a limited rate. */
   readonly refusals: RatedLog;
 }
 
-/** Creates a tracker of no clients. `monotonic`: a monotonic clock, in milliseconds. */
+/** Creates an empty tracker. @param monotonic a monotonic clock, in milliseconds */
 export function createClientTracker({ monotonic }: { monotonic: () => number }): ClientTracker {
   return {
     failures: createFailedAttempts({ monotonic }),
@@ -38,15 +38,15 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** True if a request has a header with a credential. */
+/** Returns whether a request has a header with a credential. */
 function sendsCredential({ head }: GuardedRequest): boolean {
   return ["x-api-key", "authorization", "x-goog-api-key"].some((name) => Boolean(head.get(name)));
 }
 
 /**
- * Counts a wrong credential of a request that sends one. Credentials are checked even if their address sent wrong ones:
- * clients of one address must not lock each other out.
- * @throws {GatewayError} as `refuseCredential`
+ * Counts a failed authentication if the request has a credential. Later credentials of the address are still checked,
+ * because clients that share an address must not lock each other out.
+ * @throws {GatewayError} as `refuseCredential`, or `failure.error` if nothing is counted
  */
 export function countFailure(
   guarded: GuardedRequest,
@@ -61,15 +61,15 @@ export function countFailure(
 interface Failure {
   clients: ClientTracker;
   error: unknown;
-  /** The key in the query, where the route reads one. */
+  /** The key in the query, if the route reads one. */
   queryKey?: string | null;
-  /** True for an operator's key: it counts from this machine, too. A right key passes in any case. */
+  /** True for an operator's key: wrong ones count even if they come from this machine. Right keys always pass. */
   isOperators?: boolean;
 }
 
 /**
- * Refuses a wrong credential, and counts it for the address.
- * @throws {GatewayError} `limited` if the address has sent too many, else the error itself
+ * Refuses a wrong credential, and counts it for the client's address.
+ * @throws {GatewayError} `limited` if the address has sent too many, otherwise the given error
  */
 export function refuseCredential(
   guarded: GuardedRequest,
@@ -91,22 +91,23 @@ export function refuseCredential(
 }
 
 /**
- * Counts a request among those of its client: one key at one address, as others may share either.
- * @param limit the limit of concurrent requests per client
- * @returns the function that ends the count; undefined for a client without an address
+ * Counts a concurrent request of a client. A client is one key at one address, because several may share a key or an
+ * address.
+ * @param most the most concurrent requests of a client
+ * @returns a function that ends the count; undefined for a client without an address
  * @throws {GatewayError} `limited`
  */
 export function countConcurrent(
   guarded: GuardedRequest,
-  { clients, caller, limit }: { clients: ClientTracker; caller: Caller; limit: number },
+  { clients, caller, most }: { clients: ClientTracker; caller: Caller; most: number },
 ): (() => void) | undefined {
   const address = addressOf(guarded);
   return address === undefined
     ? undefined
-    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, limit);
+    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
 }
 
-/** The client's address; absent where it is not known. */
+/** Returns the client's address, found with the trusted proxies of the configuration; undefined if it is not known. */
 export function addressOf({ head, info, gateway }: GuardedRequest): string | undefined {
   return clientAddress({
     peer: peerOf(info),
@@ -115,6 +116,7 @@ export function addressOf({ head, info, gateway }: GuardedRequest): string | und
   });
 }
 
+/** Returns the address at the other end of the connection; undefined for a Unix socket. */
 export function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
   const peer = info?.remoteAddr;
   return peer?.transport === "tcp" ? peer.hostname : undefined;
@@ -125,11 +127,11 @@ const MAX_HOPS = 32;
 
 /** The peer, the forwarding header, and the trusted proxies. */
 export interface ForwardedPeer {
-  /** Address at the other end of the connection; absent where there is none, as on a Unix socket. */
+  /** Address at the other end of the connection; undefined if there is none, as on a Unix socket. */
   peer: string | undefined;
-  /** Value of `X-Forwarded-For`: each proxy adds the address it was called from at the end. */
+  /** Value of `X-Forwarded-For`. Each proxy appends the address that called it. */
   forwardedFor: string | null;
-  /** Networks of the proxies whose word counts. */
+  /** Networks of the trusted proxies. */
   trusted: readonly string[];
 }
 
@@ -142,38 +144,41 @@ export interface ForwardedPeer {
 export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
   if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
   const hops = forwardedFor.split(",").slice(-MAX_HOPS).map(bareAddress).reverse();
-  for (const hop of hops) {
-    if (!isAddress(hop)) return peer;
-    if (!isWithin(hop, trusted)) return hop;
+  for (const address of hops) {
+    if (!isAddress(address)) return peer;
+    if (!isWithin(address, trusted)) return address;
   }
   return hops.at(-1);
 }
 
-/** Without the port that some proxies write, and without brackets. */
+/** Removes the port that some proxies write, and brackets. */
 function bareAddress(text: string): string {
-  const hop = text.trim();
-  const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop) ?? [];
-  const [, withPort] = /^([\d.]+):\d{1,5}$/.exec(hop) ?? [];
-  return inBrackets ?? withPort ?? hop;
+  const address = text.trim();
+  const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(address) ?? [];
+  const [, withPort] = /^([\d.]+):\d{1,5}$/.exec(address) ?? [];
+  return inBrackets ?? withPort ?? address;
 }
 
-/** When to try again, in milliseconds: the end of the others is not known. */
+/** Time after which a client may retry, in milliseconds. It is a guess: nobody knows when the other requests end. */
 const RETRY_MS = 1_000;
 
-/** Concurrent requests by client. */
+/** Counts the concurrent requests of each client. */
 export interface ClientConcurrency {
-  /** Counts a request, until the function that it returns is called. @throws {GatewayError} `limited` where `limit` are counted already */
-  begin(client: string, limit: number): () => void;
+  /**
+   * Counts a request until the returned function is called.
+   * @throws {GatewayError} `limited` if `most` requests of the client are already counted
+   */
+  begin(client: string, most: number): () => void;
 }
 
-/** Only clients with concurrent requests are kept. */
+/** Creates a counter without clients. It stores only clients with concurrent requests. */
 export function createClientConcurrency(): ClientConcurrency {
   const running = new Map<string, number>();
   return {
-    begin(client, limit) {
+    begin(client, most) {
       const count = running.get(client) ?? 0;
-      if (count >= limit) {
-        const message = `Cannot take this request: ${limit} with this API key from this address are under way`;
+      if (count >= most) {
+        const message = `Cannot take this request: ${most} with this API key from this address are under way`;
         throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
       }
       running.set(client, count + 1);
@@ -189,20 +194,24 @@ export function createClientConcurrency(): ClientConcurrency {
   };
 }
 
-/** Length of a window, in milliseconds. */
+/** Length of a window of a rated log, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Writes a line while the window has room. The first line of the next window says how many were left out. */
+/** Writes a log line unless the current window is full. The next window begins with the number of suppressed lines. */
 export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
 
-/** Starts a window with the first line. `limit`: lines in a window; `monotonic`: milliseconds that only grow. */
+/**
+ * Creates a log with a limited rate.
+ * @param monotonic a monotonic clock, in milliseconds
+ * @param limit lines per minute
+ */
 export function createRatedLog({ monotonic, limit }: { monotonic: () => number; limit: number }): RatedLog {
-  let since = -Infinity;
+  let windowStart = -Infinity;
   let lines = 0;
   return (entry, log) => {
-    if (monotonic() - since >= WINDOW_MS) {
+    if (monotonic() - windowStart >= WINDOW_MS) {
       if (lines > limit) log({ level: "warn", event: "log_lines_suppressed", count: lines - limit, of: entry.event });
-      since = monotonic();
+      windowStart = monotonic();
       lines = 0;
     }
     if (++lines <= limit) log(entry);

@@ -1,4 +1,4 @@
-/** Services for handlers that keep the connection open after the request. */
+/** Services for handlers that keep the connection open after the request, as a WebSocket does. */
 import type { Caller } from "../access/permissions.ts";
 import { BodyReservation } from "./body.ts";
 import type { Drain } from "./drain.ts";
@@ -11,22 +11,22 @@ export interface ConnectionHost {
    * @param completed resolves when the whole answer has gone out
    */
   serve(request: Request, completed: Promise<void>): Promise<Response>;
-  /** `arrive`: the returned function lets a shutdown go on. `connect`: reports the start of a shutdown. */
+  /** Shutdown state of the process. */
   drain: Pick<Drain, "arrive" | "connect" | "connections">;
-  /** Memory for messages that wait, of the budget of all request bodies. */
+  /** Reserves memory for messages that wait, in the budget of all request bodies. */
   waiting: Pick<BodyReservation, "release"> & {
-    /** @throws {GatewayError} `limited` where all bodies, or those of this key, take too much memory */
+    /** Reserves bytes. @throws {GatewayError} `limited` if all bodies, or those of this key, take too much memory */
     reserve(bytes: number): void;
   };
 }
 
-/** Returns the host of a connection. */
+/** Creates the host of a connection. @throws {TypeError} if the app does not exist yet */
 export function createConnectionHost(
   { info, settings: { limits: { budgetBytes } } }: Pick<Exchange, "info" | "settings">,
   { caller, server: { app, drain, budget } }: { caller: Caller | undefined; server: ServerState },
 ): ConnectionHost {
   if (app === undefined) throw new TypeError("Cannot open a connection: the app is not ready");
-  // The request's own is gone after the upgrade.
+  // The request loses its address after the upgrade, so it is copied now.
   const remoteAddr = info?.remoteAddr;
   const reservation = new BodyReservation(budget, caller?.keyId);
   return {

@@ -1,4 +1,4 @@
-/** Cross-origin access: off, but for the origins the operator lists. */
+/** Cross-origin access (CORS) for the origins that the operator lists. It is off by default. */
 
 import type { HeaderValues } from "./head.ts";
 import { EXPOSED_HEADERS } from "./header_list.ts";
@@ -7,14 +7,14 @@ import type { AnswerHeader } from "./router.ts";
 /** Time for which a browser may cache a preflight, in seconds. */
 const MAX_AGE_SECONDS = 7200;
 
-/** Headers a page's script may read. */
+/** Response headers that scripts of listed origins may read. */
 const EXPOSED = EXPOSED_HEADERS.join(", ");
 
 const VARY: AnswerHeader = ["vary", "origin"];
 
 /**
- * The answer to an OPTIONS request that is a preflight from a listed origin; `undefined` for every other one.
- * `Authorization` is named because the star does not cover it; the star allows all other headers.
+ * Returns the answer to a preflight from a listed origin; `undefined` for every other OPTIONS request. `Authorization`
+ * is listed because `*` does not include it; `*` allows all other headers.
  */
 export function preflight(
   headers: HeaderValues,
@@ -33,7 +33,7 @@ export function preflight(
   });
 }
 
-/** Headers for any response. None at all where no origin is configured. */
+/** Returns the CORS headers of a response. There are none if no origin is configured. */
 export function corsHeaders(headers: HeaderValues, origins: readonly string[]): AnswerHeader[] {
   if (origins.length === 0) return [];
   const origin = listedOrigin(headers, origins);
@@ -41,7 +41,7 @@ export function corsHeaders(headers: HeaderValues, origins: readonly string[]): 
   return [["access-control-allow-origin", origin], ["access-control-expose-headers", EXPOSED], VARY];
 }
 
-/** The list's own copy of the request's origin. Origins are compared whole and as they are written. */
+/** Returns the request's origin if it is listed. Origins must be equal, including their case. */
 function listedOrigin(headers: HeaderValues, origins: readonly string[]): string | undefined {
   const origin = headers.get("origin");
   return origins.find((listed) => listed === origin);

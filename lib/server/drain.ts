@@ -1,8 +1,10 @@
-/** Graceful shutdown: the server first reports not ready, then refuses new requests, and closes when none arrive. */
+/** Graceful shutdown: the server first reports that it is not ready, then refuses new requests, then closes. */
 import { GatewayError } from "../errors.ts";
 import { createReferenceCount } from "../reference_count.ts";
 
-/** `shutting_down`: it serves, but reports that it is not ready. `refusing`: it takes no new requests. */
+/**
+ * `shutting_down`: the server answers requests, but reports that it is not ready. `refusing`: it refuses new requests.
+ */
 export type DrainPhase = "serving" | "shutting_down" | "refusing";
 
 /** Kinds of connections that outlive their requests: WebSockets, and streams for operators that never end. */
@@ -11,7 +13,9 @@ export type LastingConnection = "socket" | "stream";
 /** Shutdown state that the listeners of a process share. */
 export interface Drain {
   readonly phase: DrainPhase;
+  /** Begins the phase `shutting_down`, and notifies the registered connections. */
   beginShutdown(): void;
+  /** Begins the phase `refusing`. */
   refuse(): void;
   /**
    * Registers a request whose body is still arriving. The returned function ends the registration: the body is complete
@@ -19,8 +23,8 @@ export interface Drain {
    */
   arrive(): () => void;
   /**
-   * Resolves when no body is arriving. Deno's server loses sight of bodies that are still arriving when it shuts down:
-   * their readers throw `BadResource`. So it must not, before this.
+   * Resolves when no body is arriving. Deno's server must not shut down before that: readers of bodies that are still
+   * arriving would throw `BadResource`.
    */
   arrived(): Promise<void>;
   /**
@@ -32,10 +36,10 @@ export interface Drain {
   connections(kind: LastingConnection, keyId?: string): number;
 }
 
-/** When to try again: by then another process may listen here. */
+/** Time after which a client may retry, in milliseconds. Another process may listen on the address by then. */
 const RETRY_MS = 2_000;
 
-/** Starts with a server that serves. */
+/** Creates the state of a process that is not shutting down. */
 export function createDrain(): Drain {
   const bodies = createReferenceCount();
   const connections = new Map<() => void, { kind: LastingConnection; keyId: string | undefined }>();
@@ -55,14 +59,15 @@ export function createDrain(): Drain {
       return () => void connections.delete(shutDown);
     },
     connections: (kind, keyId) =>
-      connections.values().filter((one) => one.kind === kind && (keyId === undefined || one.keyId === keyId))
+      connections.values()
+        .filter((connection) => connection.kind === kind && (keyId === undefined || connection.keyId === keyId))
         .reduce((count) => count + 1, 0),
   };
   return drain;
 }
 
-/** Error for a request that arrives after the shutdown began. */
-export function stopping(): GatewayError {
+/** Returns the error for a request that arrives after the shutdown has begun. */
+export function shutdownError(): GatewayError {
   return new GatewayError("overloaded", "Cannot take this request: the gateway is shutting down", {
     retryAfterMs: RETRY_MS,
   });

@@ -1,4 +1,4 @@
-/** One exchange with a client, and the values that the exchanges of an app share. */
+/** The state of one request and its response (an exchange), and the values that all exchanges of an app share. */
 import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ObserveOptions, RequestRecord } from "../observe/request_record.ts";
@@ -26,18 +26,19 @@ import { routesOn, type Surface } from "./surface.ts";
 /** Options of an app. */
 export interface AppOptions {
   routes: readonly Route[];
-  /** Routes that the app serves; absent: all but the admin side. */
+  /** Which of the routes the app serves; absent: all but the admin side. */
   surface?: Surface;
-  /** The gateway of the moment; asked once per request. */
+  /** Returns the current gateway. Called once per request. */
   gateway: () => Gateway;
   /** Rows for exactly the methods of `routes`. Absent: the gateway's own table. */
   access?: AccessTable;
-  /** Absent: those of the gateway's configuration. */
+  /** Limits of request bodies; absent: those of the gateway's configuration. */
   limits?: BodyLimits;
+  /** Returns a new id; absent: those of `createRequestIds`. */
   nextRequestId?: () => string;
   /** Shutdown state of the process; absent: it never shuts down. */
   drain?: Drain;
-  /** Absent: timers whose timer runs while requests do, and no longer. */
+  /** Absent: new timers, which run only while there are requests. */
   timers?: PhaseTimers;
   /** Shared by all listeners of a process; absent: the app has its own. */
   clients?: ClientTracker;
@@ -49,39 +50,39 @@ export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Re
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
 
-/** Lines per minute about unauthenticated requests that failed. */
+/** Most log lines per minute about unauthenticated requests that failed. */
 const MAX_UNAUTHENTICATED_LOGGED = 600;
 
-/** Methods that a log names. */
+/** Methods that appear in the log by name. All others are `other`. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([...METHODS, "HEAD", "OPTIONS", "CONNECT"]);
 
 /** A request and its answer, as far as they are known. */
 export interface Exchange extends GuardedRequest {
   readonly head: Head;
   readonly settings: GatewaySettings;
-  /** For the log and for metrics. */
+  /** Facts for the log and for metrics. */
   readonly record: RequestRecord;
-  /** Its route, where that is known before its target is read. */
+  /** The matching route, if it is cached; undefined if the target must be read first. */
   readonly match: RouteMatch | undefined;
-  /** Shape of its errors, by its path. */
+  /** The vendor whose error format the path has. */
   readonly errors: ErrorShape;
-  /** Called when all of its body is there. */
+  /** Called when the body has arrived or is no longer needed. */
   readonly bodyArrived: () => void;
-  /** The client's address, if a caller with a valid key asks for it. */
+  /** The client's address, if a caller with a valid key asked for it. */
   shownAddress: string | undefined;
   /** Origins whose pages may read the answer; none for operators' routes. */
   origins: readonly string[];
-  /** Headers of the answer that are known before it is. */
+  /** Headers that are added to the response. */
   readonly answerHeaders: AnswerHeader[];
-  /** Its body, once it is authorized. */
+  /** The request's body; undefined until the request is authorized. */
   body: RequestBody | undefined;
-  /** Frees its slot among those of its client; absent: it has none. */
+  /** Ends the count among the client's concurrent requests; undefined if the request is not counted. */
   endConcurrent: (() => void) | undefined;
 }
 
 /** Values that all requests of an app share. */
 export interface ServerState {
-  /** The present gateway: a reload brings another one. */
+  /** Returns the current gateway. A reload of the configuration replaces it. */
   readonly gateway: () => Gateway;
   readonly surface: Surface;
   readonly drain: Drain;
@@ -89,17 +90,18 @@ export interface ServerState {
   readonly routes: RouteMatcher;
   readonly budget: BodyBudget;
   readonly clients: ClientTracker;
-  /** The app itself, once it is made. */
+  /** The app itself, once it is created. */
   app?: App;
 }
 
 /** Values that all requests under one gateway share. */
 export interface GatewaySettings {
   readonly gateway: Gateway;
+  /** Options for observing requests. */
   readonly watching: ObserveOptions;
   readonly origins: readonly string[];
   readonly limits: BodyLimits;
-  /** Bodies of the admin side are small. */
+  /** Limits for bodies of the admin side, which are small. */
   readonly adminLimits: BodyLimits;
 }
 
@@ -117,12 +119,12 @@ export function createServerState(options: AppOptions): ServerState {
   };
 }
 
-/** Settings are made once per gateway: a reload brings another one. */
+/** Returns a function that creates the settings of a gateway at the first request after a reload, and caches them. */
 export function cacheSettings(
   options: AppOptions,
   { surface, budget }: ServerState,
 ): (gateway: Gateway) => GatewaySettings {
-  /** Observers that know of this app's bodies. */
+  /** Observers that already count this app's bodies. */
   const observers = new WeakSet<Gateway["observer"]>();
   const logUnauthenticated = createRatedLog({
     monotonic: () => options.gateway().monotonic(),
@@ -151,7 +153,7 @@ export function cacheSettings(
   };
 }
 
-/** Begins an exchange. Its request is not checked yet. */
+/** Begins the exchange of a request that was not checked yet. */
 export function beginExchange(
   { request, info, requestId }: Pick<Exchange, "request" | "info" | "requestId">,
   settings: GatewaySettings,
@@ -177,7 +179,7 @@ export function beginExchange(
     record,
     match,
     errors: match === undefined ? errorShapeOf(addressed) : match.errors,
-    bodyArrived: hasBody ? drain.arrive() : noop,
+    bodyArrived: hasBody ? drain.arrive() : doNothing,
     shownAddress: undefined,
     origins,
     answerHeaders: [],
@@ -188,9 +190,9 @@ export function beginExchange(
   return exchange;
 }
 
-function noop(): void {}
+function doNothing(): void {}
 
-/** Requests without a valid key need no permission, so they could fill the log. */
+/** Returns whether a log line is about a failed request without a valid key. Anyone could fill the log with them. */
 function isUnauthenticated({ key_id, status }: Parameters<Gateway["log"]>[0]): boolean {
   return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
 }

@@ -1,4 +1,4 @@
-/** Finishes responses: counted bytes, answers to `HEAD`, and headers that every response has. */
+/** Finishes responses: counts their bytes, removes bodies for `HEAD`, adds headers, and writes errors. */
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { JsonAnswer } from "./json_response.ts";
@@ -8,8 +8,8 @@ import { anthropicErrorReply, googleErrorReply, openaiErrorReply } from "../prot
 import type { Exchange } from "./exchange.ts";
 import { describeCause } from "./cause.ts";
 
-/** Counts the bytes of the body: by its length where that is known, else as they pass. */
-export function observed(
+/** Counts the bytes of the body: by its length if that is known, otherwise while the stream is sent. */
+export function countBytes(
   response: Response,
   { record, observer }: { record: RequestRecord } & Pick<Gateway, "observer">,
 ): Response {
@@ -29,8 +29,8 @@ export function observed(
 }
 
 /**
- * Makes the response to `HEAD`: it cancels the body. `Deno.serve` omits the body for a length of 0, which `GET` would
- * not have, so an unknown length is sent as an ended stream.
+ * Returns the response to `HEAD`, and cancels the body. Without a body, `Deno.serve` would send a length of 0, which is
+ * wrong if the length of the body is unknown. Such a response gets an empty stream instead.
  */
 export function withoutBody(response: Response): Response {
   const { body, status, headers } = response;
@@ -40,7 +40,7 @@ export function withoutBody(response: Response): Response {
   return new Response(headers.has("content-length") ? null : new Blob([]).stream(), { status, headers });
 }
 
-/** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
+/** Adds headers to a response, or to a copy if its headers are immutable. */
 export function withHeaders(response: Response, headers: readonly AnswerHeader[]): Response {
   if (response instanceof JsonAnswer) {
     response.put(headers);
@@ -63,7 +63,7 @@ function addHeaders(to: Headers, headers: readonly AnswerHeader[]): void {
   }
 }
 
-/** The client has disconnected before there was a response: to give up its work is no failure. */
+/** Ends a request whose client disconnected before there was a response. Aborting its work counts as no failure. */
 export function writeAbandoned(thrown: unknown, { gateway: { observer }, record }: Exchange): Response {
   const error = toGatewayError(thrown);
   if (!isAbortError(error.cause)) observer.failed(record, error);
@@ -75,21 +75,21 @@ function isAbortError(cause: unknown): boolean {
   return cause instanceof DOMException && cause.name === "AbortError";
 }
 
-const REPLIES = { openai: openaiErrorReply, anthropic: anthropicErrorReply, google: googleErrorReply };
+const ERROR_WRITERS = { openai: openaiErrorReply, anthropic: anthropicErrorReply, google: googleErrorReply };
 
-/** The error body of the path's protocol; what went wrong underneath is logged. */
+/** Returns the response for an error, in the format of the path's protocol. The cause of a server error is logged. */
 export function writeError(thrown: unknown, { requestId, gateway, record, errors }: Exchange): Response {
   const error = toGatewayError(thrown);
   gateway.observer.failed(record, error);
   if (error.status >= 500) logFailure(error, { gateway, requestId });
-  const reply = REPLIES[errors](error, requestId);
+  const reply = ERROR_WRITERS[errors](error, requestId);
   return new JsonAnswer(JSON.stringify(reply.body), {
     status: reply.status,
     headers: { ...reply.headers, "cache-control": "no-store" },
   });
 }
 
-/** Logs what went wrong underneath, by the id of the request. */
+/** Logs the cause of an error, with the id of the request. */
 export function logFailure(
   error: GatewayError,
   { gateway, requestId }: { gateway: Pick<Gateway, "log">; requestId: string },

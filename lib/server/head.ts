@@ -1,19 +1,21 @@
-/** The head of a request: its size limits, the characters of its headers, and the declared length of its body. */
+/**
+ * Reads and checks the head of a request: size limits, characters of headers, encodings, and the length of the body.
+ */
 import { GatewayError } from "../errors.ts";
 
-/** Headers of one request. Two of one name are one here. */
+/** Most headers of one request. Several headers of one name count as one. */
 export const MAX_HEADERS = 100;
 
-/** Most characters of all header names and values, with separators. */
+/** Most bytes of all header names and values, with separators. */
 export const MAX_HEAD_BYTES = 16_384;
 
-/** Bytes around a header on the wire: `: ` and the line end. */
-const BYTES_AROUND = 4;
+/** Bytes of a header on the wire besides its name and value: `: ` and the line end. */
+const SEPARATOR_BYTES = 4;
 
-const VISIBLE = /^[\t\x20-\x7e]*$/;
+const VISIBLE_ASCII = /^[\t\x20-\x7e]*$/;
 
-/** Headers that the gateway reads. All others may have any value: they are neither read nor passed on. */
-const READ: ReadonlySet<string> = new Set([
+/** Headers whose values the gateway reads. All others may have any value: they are neither read nor passed on. */
+const READ_HEADERS: ReadonlySet<string> = new Set([
   "authorization",
   "x-api-key",
   "x-goog-api-key",
@@ -34,22 +36,22 @@ const READ: ReadonlySet<string> = new Set([
 export type HeaderValues = Pick<Headers, "get">;
 
 /**
- * The headers of one request, taken from the runtime once: to go through them all costs 15,000 instructions, and each that is
- * asked for 1,500 more.
+ * The headers of one request, copied from the runtime once. Copying costs 15,000 instructions; each further read from
+ * the runtime would cost 1,500.
  */
 export class Head implements HeaderValues {
   readonly #values = new Map<string, string>();
   #count = 0;
   #bytes = 0;
-  /** A header that the gateway reads, with a value that it cannot read. */
+  /** Name of the first header that the gateway must read but cannot. */
   #unreadable: string | undefined;
 
   constructor(headers: Headers) {
     headers.forEach((value, name) => {
       this.#values.set(name, value);
-      if (READ.has(name) && !VISIBLE.test(value)) this.#unreadable ??= name;
+      if (READ_HEADERS.has(name) && !VISIBLE_ASCII.test(value)) this.#unreadable ??= name;
       this.#count++;
-      this.#bytes += name.length + value.length + BYTES_AROUND;
+      this.#bytes += name.length + value.length + SEPARATOR_BYTES;
     });
   }
 
@@ -58,7 +60,7 @@ export class Head implements HeaderValues {
   }
 
   /**
-   * Checks the limits of the head. The runtime accepts larger heads.
+   * Checks the size limits, which are lower than those of the runtime, and the characters of the headers that are read.
    * @throws {GatewayError} `invalid`
    */
   check(): void {
@@ -73,7 +75,7 @@ export class Head implements HeaderValues {
   }
 }
 
-/** The error closes the connection: the client is at fault, so another request from it is not awaited. */
+/** Returns the error for a head that is too large. It closes the connection. */
 function tooMuch(what: string): GatewayError {
   return new GatewayError("invalid", `Cannot read the head of the request: ${what}`, {
     headers: { connection: "close" },
@@ -100,13 +102,13 @@ export function checkTransfer(headers: HeaderValues): void {
   });
 }
 
-/** Returns the length of the body by its `content-length`; `undefined` without this header. */
+/** Returns the body's length from `content-length`; `undefined` if the header is missing or malformed. */
 export function declaredLength(headers: HeaderValues): number | undefined {
   const length = headers.get("content-length");
   return length === null || !/^\d+$/.test(length) ? undefined : Number(length);
 }
 
-/** Error for a body above the limit. It closes the connection, since the rest of the body is never read. */
+/** Returns the error for a body above the limit. It closes the connection, because the rest of the body is not read. */
 export function bodyTooLarge(limitBytes: number): GatewayError {
   return new GatewayError("too_large", `Cannot read the body: it has more than ${limitBytes} bytes`, {
     headers: { connection: "close" },

@@ -1,7 +1,8 @@
-/** The headers that the gateway reads and sets. docs/reference/headers.md is made from them. */
+/** Lists the headers that the gateway reads and sets. docs/reference/headers.md is generated from it. */
 
 /** A response header. */
 interface ResponseHeader {
+  /** Meaning of the header, for the documentation. */
   readonly about: string;
   /** True if pages of listed origins may read it. */
   readonly isExposed?: true;

@@ -1,4 +1,4 @@
-/** Compressed request bodies: which codings are read, and how they are inflated without trusting them. */
+/** Inflates compressed request bodies, with limits against bodies that expand to far more than their size. */
 import { GatewayError } from "../errors.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { bodyTooLarge, type HeaderValues } from "./head.ts";
@@ -9,23 +9,23 @@ export type Coding = "gzip" | "deflate";
 const CODINGS: ReadonlyMap<string, Coding> = new Map([["gzip", "gzip"], ["x-gzip", "gzip"], ["deflate", "deflate"]]);
 
 /**
- * Bytes inflated in one step. Deflate makes at most 1,032 bytes of one, so that at most 528 KB are in memory before
- * they are counted.
+ * Compressed bytes that are inflated in one step. One byte expands to at most 1,032, so at most 528 KB are in memory
+ * before they are counted.
  */
 const PIECE_BYTES = 512;
 
-/** Most bytes that deflate makes of one. */
-const MAX_RATIO = 1_032;
+/** Most bytes to which deflate can expand one byte. */
+const MAX_EXPANSION = 1_032;
 
-/** Bytes of gzip around nothing: its head and its trailer. */
-const GZIP_BYTES = 18;
+/** Bytes of an empty gzip file: its head and its trailer. */
+const GZIP_OVERHEAD_BYTES = 18;
 
-/** Longest time in which nothing else has its turn, in milliseconds. */
+/** Longest time before the event loop runs other tasks, in milliseconds. */
 const SLICE_MS = 8;
 
 /**
- * The coding of a body; `undefined` for a plain one.
- * @throws {GatewayError} `unsupported_media_type` for any other coding, and for several on top of each other
+ * Reads the coding of a body from its headers; `undefined` if it is not compressed.
+ * @throws {GatewayError} `unsupported_media_type` for an unsupported coding, and for several codings
  */
 export function readCoding(headers: HeaderValues): Coding | undefined {
   const header = headers.get("content-encoding");
@@ -46,9 +46,9 @@ export function readCoding(headers: HeaderValues): Coding | undefined {
 /** Limits of a body that is inflated. */
 export interface InflateOptions {
   coding: Coding;
-  /** Largest size, inflated. */
+  /** Largest inflated size. */
   limitBytes: number;
-  /** Called once with the size of the whole body, before any of it is stored. @throws if there is no room for it */
+  /** Called once with the inflated size, before memory is allocated. May throw to refuse the body. */
   reserve: (bytes: number) => void;
 }
 
@@ -63,7 +63,7 @@ export async function inflate(
   { coding, limitBytes, reserve }: InflateOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const size = coding === "gzip" ? statedSize(bytes) : await countInflated(bytes, { coding, limitBytes });
-  if (size > bytes.byteLength * MAX_RATIO) throw notOfCoding(coding);
+  if (size > bytes.byteLength * MAX_EXPANSION) throw notOfCoding(coding);
   if (size > limitBytes) throw bodyTooLarge(limitBytes);
   reserve(size);
   const inflated = new Uint8Array(size);
@@ -80,21 +80,21 @@ export async function inflate(
       },
     });
   } catch (error) {
-    giveBack(inflated);
+    freeMemory(inflated);
     throw error;
   }
   return inflated;
 }
 
-/** The most that a body can inflate to, as far as that is known before it is inflated. */
-export function maxInflated(bytes: Uint8Array<ArrayBuffer>, coding: Coding): number {
-  const maxBytes = bytes.byteLength * MAX_RATIO;
+/** Returns an upper bound for the inflated size of a body, without inflating it. */
+export function mostInflated(bytes: Uint8Array<ArrayBuffer>, coding: Coding): number {
+  const maxBytes = bytes.byteLength * MAX_EXPANSION;
   return coding === "gzip" ? Math.min(statedSize(bytes), maxBytes) : maxBytes;
 }
 
-/** The size that the last four bytes of gzip state (RFC 1952, ISIZE). */
+/** Returns the inflated size that the last four bytes of gzip state (RFC 1952, ISIZE). */
 function statedSize(bytes: Uint8Array<ArrayBuffer>): number {
-  if (bytes.byteLength < GZIP_BYTES || bytes[0] !== 0x1f || bytes[1] !== 0x8b) throw notOfCoding("gzip");
+  if (bytes.byteLength < GZIP_OVERHEAD_BYTES || bytes[0] !== 0x1f || bytes[1] !== 0x8b) throw notOfCoding("gzip");
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(bytes.byteLength - 4, true);
 }
 
@@ -113,7 +113,9 @@ async function countInflated(
   return size;
 }
 
-/** Gives away what each piece inflates to before the next one is inflated. Others have their turn in between. */
+/**
+ * Inflates a body piece by piece. `take` gets each inflated piece, which is freed afterwards. Yields to the event loop.
+ */
 async function inflatePieces(
   bytes: Uint8Array<ArrayBuffer>,
   { coding, take }: { coding: Coding; take: (piece: Uint8Array) => void },
@@ -124,7 +126,7 @@ async function inflatePieces(
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       take(read.value);
-      giveBack(read.value);
+      freeMemory(read.value);
     }
   } catch (cause) {
     throw cause instanceof GatewayError ? cause : notOfCoding(coding, cause);
@@ -134,25 +136,25 @@ async function inflatePieces(
   }
 }
 
-/** Frees the memory of bytes at once: the garbage collector lets hundreds of megabytes gather first. */
-function giveBack({ buffer }: Uint8Array): void {
+/** Frees memory at once: the garbage collector would let hundreds of megabytes accumulate. */
+function freeMemory({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
-/** Writes a piece when the one before has been taken. The reader gets the error where the bytes are wrong. */
+/** Writes the bytes in pieces, each when the previous one was processed. Errors in the bytes are left to the reader. */
 async function feed(bytes: Uint8Array<ArrayBuffer>, writer: WritableStreamDefaultWriter<BufferSource>): Promise<void> {
   try {
     let sliceEnd = performance.now() + SLICE_MS;
-    for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) {
-      await writer.write(bytes.subarray(at, at + PIECE_BYTES));
-      // Promises alone would keep the event loop to themselves, also where long input inflates to nothing.
+    for (let offset = 0; offset < bytes.byteLength; offset += PIECE_BYTES) {
+      await writer.write(bytes.subarray(offset, offset + PIECE_BYTES));
+      // Awaiting the stream does not let the event loop run other tasks, so long bodies yield explicitly.
       if (performance.now() < sliceEnd) continue;
       await yieldToEventLoop();
       sliceEnd = performance.now() + SLICE_MS;
     }
     await writer.close();
   } catch {
-    // The stream has failed or was cancelled, and its reader knows.
+    // The stream has failed or was cancelled. Its reader handles that.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Answers of JSON. */
+/** JSON responses, entity tags for them, and the headers of event streams. */
 import { Buffer } from "node:buffer";
 import { type Json, writeJson } from "../json/mod.ts";
 import type { AnswerHeader } from "./router.ts";
@@ -12,25 +12,25 @@ export interface JsonOptions {
 }
 
 /**
- * A JSON text as a response. `Deno.serve` encodes the text and sets its length. Doing both here costs 2 µs for 1 KB,
- * another 4 µs for 60 KB, or 60 µs if the text is not ASCII.
+ * A response with a JSON text. `Deno.serve` encodes the text and sets its length: doing both here would cost 2 µs for 1
+ * KB, another 4 µs for 60 KB, or 60 µs if the text is not ASCII.
  */
 export class JsonAnswer extends Response {
   /** Length of the body in bytes. */
   readonly byteLength: number;
-  /** Names of the headers that it has. */
+  /** Names of the headers that were set. */
   readonly #names: string[] = ["content-type"];
 
   constructor(text: string | Uint8Array<ArrayBuffer>, { status = 200, headers }: JsonOptions = {}) {
-    // More than this one header at once, or a status, make the runtime write a head that is not used then.
+    // With more than one header, or a status, the runtime would prepare a response head that it then does not use.
     super(text, status === 200 ? JSON_TYPE : { status, ...JSON_TYPE });
     this.byteLength = typeof text === "string" ? Buffer.byteLength(text) : text.byteLength;
     if (headers !== undefined) this.put(Object.entries(headers));
   }
 
   /**
-   * Sets headers, with names in lower case; adds to `vary`. New headers are appended: that costs 1,500 instructions
-   * each, `set` costs 2,100, and passing all of them to the constructor 7,000 each.
+   * Sets headers; values of `vary` are added. Names must be in lower case. New headers are appended, which costs 1,500
+   * instructions each; `set` costs 2,100, and passing them to the constructor 7,000 each.
    */
   put(added: readonly AnswerHeader[]): void {
     const { headers } = this;
@@ -46,12 +46,12 @@ export class JsonAnswer extends Response {
 
 const JSON_TYPE = { headers: { "content-type": "application/json" } };
 
-/** A value as a JSON answer. */
+/** Returns a response with a value as JSON. */
 export function jsonResponse(body: Json, headers?: Readonly<Record<string, string>>): Response {
   return new JsonAnswer(writeJson(body), headers && { headers });
 }
 
-/** These and those of a stream of server-sent events. */
+/** Returns the headers of a stream of server-sent events, together with the given ones. */
 export function streamHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   return {
     ...headers,
@@ -62,7 +62,7 @@ export function streamHeaders(headers: Readonly<Record<string, string>>): Record
   };
 }
 
-/** The body as JSON with an entity tag, or 304 where the client has it already. */
+/** Returns the body as JSON with an entity tag, or status 304 if the client already has it. */
 export async function jsonWithEtag(request: Request, body: Json): Promise<Response> {
   const text = writeJson(body);
   const etag = await eTag(text);

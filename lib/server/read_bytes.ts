@@ -1,47 +1,47 @@
-/** Reads the bytes of a request body, and refuses a client that sends too slowly. */
+/** Reads the bytes of a request body, and refuses clients that send too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { PhaseTimers, type Timer } from "../phase_timers.ts";
 import type { BodyLimits, BodyRules } from "./body.ts";
 import { GatewayError } from "../errors.ts";
 import { bodyTooLarge, declaredLength } from "./head.ts";
 
-/** Size of the first buffer where the client does not say how much is coming. */
+/** Size of the first buffer if the client does not declare the length of the body. */
 const FIRST_BUFFER_BYTES = 16 * 1024;
 
-/** Size of the first buffer where it does: an announcement alone takes no more memory than this. */
-const LARGEST_FIRST_BUFFER_BYTES = 1024 * 1024;
+/** Largest first buffer if the client declares the length. A declared length alone takes no more memory than this. */
+const MAX_FIRST_BUFFER_BYTES = 1024 * 1024;
 
-/** Grants memory for bytes before they are kept. */
-export interface Keeper {
-  /** @throws where there is no room for so many more */
+/** Reserves memory for the bytes of a body. */
+export interface MemoryReserver {
+  /** Reserves memory for further bytes. @throws if there is not enough */
   take(bytes: number): void;
 }
 
 /**
- * Reads a request's body, asking before each piece is kept.
- * @throws {GatewayError} `too_large` for a length that is announced, `too_slow`, `invalid` for a body that breaks off,
- * and whatever `take` throws
+ * Reads a request's body. Memory is reserved before each piece is stored.
+ * @throws {GatewayError} `too_large` for the declared length, `too_slow`, `invalid` for a body that breaks off, and the
+ * errors of `MemoryReserver.take`
  */
 export async function readBytes(
   request: Request,
   { headers, limits, timers }: Pick<BodyRules, "headers" | "limits" | "timers">,
-  keeper: Keeper,
+  memory: MemoryReserver,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { minBytesPerSecond, graceMs, gapMs, totalMs, jsonBytes } = limits;
   const length = declaredLength(headers);
   if (length !== undefined && length > jsonBytes) throw bodyTooLarge(jsonBytes);
-  // A body this small breaks the rule about the rate before any other, so that one timer checks all rules.
+  // So small a body would break the rule about the grace time before any other rule, so one timer checks all rules.
   const isSmall = length !== undefined && length * 1000 <= minBytesPerSecond * graceMs &&
     graceMs <= Math.min(gapMs, totalMs);
-  if (!isSmall) return await readStream(request.body, { limits, keeper, length, timers });
-  keeper.take(length);
-  // The platform reads it as a whole: a client that is waited for holds 32 KB instead of 180. Larger bodies are copied so
-  // often that 60 KB take 60 µs instead of 27.
+  if (!isSmall) return await readStream(request.body, { limits, memory, length, timers });
+  memory.take(length);
+  // The runtime reads a small body as a whole, so that a waiting client takes 32 KB of memory instead of 180. It copies
+  // larger bodies so often that 60 KB take 60 µs instead of 27.
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   const timer = timers.set(graceMs, () => reject(tooSlow()));
   request.bytes().then(resolve, reject);
   try {
-    // Older types leave it open whether memory is shared; that of a body never is.
+    // The declared type allows shared memory, but the memory of a body is never shared.
     return await promise as Uint8Array<ArrayBuffer>;
   } catch (error) {
     throw error instanceof GatewayError ? error : brokenBody(error);
@@ -50,20 +50,20 @@ export async function readBytes(
   }
 }
 
-/** Reads to the end into one buffer. */
+/** Reads a stream to its end into one buffer. */
 async function readStream(
   stream: ReadableStream<Uint8Array> | null,
-  { limits, keeper, length, timers }: Pick<BodyRules, "limits" | "timers"> & {
-    keeper: Keeper;
-    /** The length that the client announced. */
+  { limits, memory, length, timers }: Pick<BodyRules, "limits" | "timers"> & {
+    memory: MemoryReserver;
+    /** The length that the client declared. */
     length: number | undefined;
   },
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (stream === null) return new Uint8Array(0);
-  const firstBytes = Math.min(length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
+  const firstBytes = Math.min(length ?? FIRST_BUFFER_BYTES, MAX_FIRST_BUFFER_BYTES);
   const buffer = new ByteBuffer(firstBytes);
   const take = (piece: Uint8Array) => {
-    keeper.take(piece.byteLength);
+    memory.take(piece.byteLength);
     buffer.append(piece);
   };
   await readPieces(stream, { pace: limits, take, timers, length });
@@ -71,24 +71,25 @@ async function readStream(
   return buffer.bytes();
 }
 
-/** Bytes that arrive in pieces, in one buffer: a million tiny pieces take no more memory than their bytes. */
+/** Collects pieces of bytes in one buffer, so that a million tiny pieces take no more memory than their bytes. */
 export class ByteBuffer {
   #buffer = new Uint8Array(0);
   #length = 0;
   readonly #firstBytes: number;
 
-  /** @param firstBytes size of the first buffer; it doubles when it is full */
+  /** @param firstBytes size of the first buffer; a full buffer is replaced by one of twice its size */
   constructor(firstBytes: number) {
     this.#firstBytes = firstBytes;
   }
 
   /**
-   * Appends a piece. A first piece that fills the first buffer becomes the buffer; the buffer owns it from then on. All
-   * other pieces are copied. For a body of 60 KB in one piece this saves 50,000 instructions and 12 µs.
+   * Appends a piece. If the first piece is at least as large as the first buffer, it becomes the buffer itself, and the
+   * caller must not change it. All other pieces are copied. This saves 50,000 instructions and 12 µs for a body of 60
+   * KB in one piece.
    */
   append(piece: Uint8Array): void {
     if (this.#length === 0 && piece.byteLength >= this.#firstBytes) {
-      // Older types leave it open whether memory is shared; that of a body never is.
+      // The declared type allows shared memory, but the memory of a body is never shared.
       this.#buffer = piece as Uint8Array<ArrayBuffer>;
       this.#length = piece.byteLength;
       return;
@@ -103,7 +104,7 @@ export class ByteBuffer {
     this.#length = needed;
   }
 
-  /** All bytes so far: a view, good until the next piece. */
+  /** Returns a view of all bytes so far. It is valid until the next piece is appended. */
   bytes(): Uint8Array<ArrayBuffer> {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -112,43 +113,46 @@ export class ByteBuffer {
 /** Minimum speed of a body. */
 export type BodyPace = Pick<BodyLimits, "gapMs" | "graceMs" | "minBytesPerSecond" | "totalMs">;
 
-/** Options for reading pieces: their minimum speed and their consumer. `timers` absent: new ones. */
+/** Options for reading a body in pieces. */
 export interface PieceOptions {
   pace: BodyPace;
-  /** Bytes of the whole body, where the client announced them. */
+  /** Bytes of the whole body, if the client declared them. */
   length?: number | undefined;
-  /** Called with each piece. The next is not read before a promise it returns has settled, and that time is ours. */
+  /**
+   * Called with each piece. If it returns a promise, reading pauses until then, and the pause does not count as slow.
+   */
   take: (piece: Uint8Array) => void | Promise<void>;
+  /** Absent: new timers. */
   timers?: PhaseTimers;
 }
 
 /**
- * Reads a body to its end. On failure the rest is given up.
- * @throws {GatewayError} `too_slow`, `invalid` for a body that breaks off, and whatever `take` throws
+ * Reads a body to its end. After a failure the stream is cancelled.
+ * @throws {GatewayError} `too_slow`, `invalid` for a body that breaks off, and the errors of `take`
  */
 export async function readPieces(
   stream: ReadableStream<Uint8Array>,
   { pace, take, timers = new PhaseTimers(), length = Infinity }: PieceOptions,
 ): Promise<void> {
   const reader = stream.getReader();
-  let remaining = length;
+  let left = length;
   const watch = watchProgress(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
-      const { done, value } = await reader.read().catch(broken);
-      // A cancelled reader reports `done`, as one at the end of the body does.
+      const { done, value } = await reader.read().catch(throwBrokenBody);
+      // A reader that was cancelled for slowness also reports `done`.
       if (watch.expired()) throw tooSlow();
       if (done) return;
       watch.progress(value.byteLength);
-      remaining -= value.byteLength;
-      const pending = take(value);
-      if (pending !== undefined) {
+      left -= value.byteLength;
+      const taking = take(value);
+      if (taking !== undefined) {
         watch.pause();
-        await pending;
+        await taking;
         watch.resume();
       }
-      // A read of the end would keep a buffer of 64 KB until the answer has been sent.
-      if (remaining <= 0) return void reader.cancel().catch(() => {});
+      // Reading on to the end would hold a buffer of 64 KB until the answer has been sent.
+      if (left <= 0) return void reader.cancel().catch(() => {});
     }
   } catch (error) {
     reader.cancel().catch(() => {});
@@ -158,23 +162,23 @@ export async function readPieces(
   }
 }
 
-function broken(cause: unknown): never {
+function throwBrokenBody(cause: unknown): never {
   throw brokenBody(cause);
 }
 
-/** The client has disconnected and will not see this, or the chunks are malformed and it will. */
+/** Returns the error for a body that breaks off: the client has disconnected, or its chunks are malformed. */
 function brokenBody(cause: unknown): GatewayError {
   return new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", { cause });
 }
 
-/** A body that comes too slowly. */
+/** Returns the error for a body that arrives too slowly. */
 function tooSlow(): GatewayError {
   return new GatewayError("too_slow", "Cannot wait for the body any longer: it comes too slowly", {
     headers: { connection: "close" },
   });
 }
 
-/** Watches that a body arrives fast enough, with one timer that is set again only when it fires. */
+/** Watches that a body arrives fast enough. For speed it has one timer, which is set again only when it fires. */
 function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers; expire: () => void }) {
   let start = performance.now();
   let last = start;
@@ -183,7 +187,7 @@ function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers
   let expired = false;
   let timer: Timer = timers.set(deadline() - start, check);
 
-  /** The time at which the body is too slow if nothing more comes. */
+  /** Returns the time at which the body is too slow unless more of it arrives. */
   function deadline(): number {
     const rateMs = Math.max(pace.graceMs, bytes / pace.minBytesPerSecond * 1000);
     return Math.min(last + pace.gapMs, start + rateMs, start + pace.totalMs);

@@ -16,8 +16,9 @@ import { readTarget } from "./route_matcher.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
 /**
- * Authorizes a request by its row of the access table. Returns the caller if the row requires one.
- * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for an unknown path
+ * Authorizes a request by its row of the access table.
+ * @returns the caller; undefined if the row needs no API key
+ * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for a hidden path
  */
 export function authorizeRequest(
   guarded: GuardedRequest,
@@ -43,8 +44,8 @@ export function authorizeRequest(
 }
 
 /**
- * Metrics require the admin key. Without one they are served only to callers on this machine that no proxy is in front
- * of.
+ * Authorizes a request for metrics: they are public, or require the admin key. If neither is configured, only requests
+ * from this machine get them.
  */
 function authorizeMetrics(guarded: GuardedRequest, clients: ClientTracker): undefined {
   const { head, info, gateway: { config: { admin, metrics } } } = guarded;
@@ -53,7 +54,7 @@ function authorizeMetrics(guarded: GuardedRequest, clients: ClientTracker): unde
   if (!isFromThisMachine({ head, info })) throw noSuchRoute();
 }
 
-/** The admin key belongs to no caller. Refusals are logged without the credential. */
+/** Checks an operator's key, which belongs to no caller. Refusals are logged without the key. */
 function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefined {
   const { request, requestId, gateway: { config, log } } = guarded;
   const { admin } = config;
@@ -69,7 +70,7 @@ function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefi
   }
 }
 
-/** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side */
+/** Checks that a request can use the console. @throws {GatewayError} `not_found` otherwise */
 function authorizeConsole(guarded: GuardedRequest): undefined {
   if (!hasConsole(guarded)) throw noSuchRoute();
 }
@@ -83,12 +84,15 @@ function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTr
 }
 
 /**
- * Makes a check whether the credentials of an operator's request are valid under a later configuration. The headers are
- * copied: those of the request may be gone by then.
+ * Returns a function that checks whether an operator's credentials are still valid, under the configuration at that
+ * time. The headers are copied, because those of the request may not be readable later.
  */
 export function operatorCheck(
   { head }: Pick<GuardedRequest, "head">,
-  { credential, gateway: present }: { credential: "admin" | "session"; gateway: () => GuardedRequest["gateway"] },
+  { credential, gateway: currentGateway }: {
+    credential: "admin" | "session";
+    gateway: () => GuardedRequest["gateway"];
+  },
 ): () => Promise<boolean> {
   const copy = new Headers();
   for (const name of ["authorization", "x-api-key", "cookie"]) {
@@ -96,7 +100,7 @@ export function operatorCheck(
     if (value !== null) copy.set(name, value);
   }
   return async () => {
-    const gateway = present();
+    const gateway = currentGateway();
     if (credential === "session") return await sessionOf({ head: copy, gateway }) !== undefined;
     const { admin } = gateway.config;
     try {
@@ -131,7 +135,10 @@ async function authorizeCaller(
   }
 }
 
-/** The error for a path that is not there, or that must not be seen to be. `path`: absent where it must not be judged. */
+/**
+ * Returns the error for a path that does not exist or must appear not to exist.
+ * @param path the path, if the error may say that a vendor has it; absent for hidden paths
+ */
 export function noSuchRoute(path?: string): GatewayError {
   const absent = path === undefined ? undefined : absentEndpoint(path);
   return new GatewayError(
@@ -147,7 +154,7 @@ const METERED: ReadonlySet<ObservedEndpoint> = new Set<MeteredEndpoint>([
   ...["chat", "responses", "messages", "gemini", "images.generations", "images.edits", "embeddings", "rerank"] as const,
 ]);
 
-/** Enters a refused request if its endpoint has ledger entries. @throws the given error */
+/** Enters a refused request in the ledger if its endpoint has ledger entries. @throws the given error in any case */
 export async function enterRefusal(
   error: unknown,
   { gateway, requestId, record, caller: { keyId, groupName } }:

@@ -1,11 +1,11 @@
-/** Finds the served route of a URL. */
+/** Finds the route of a request's URL, and reads its path safely. */
 import { type Access, accessKey, type AccessTable, isAdminPath } from "../access/access_table.ts";
 import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
 import { GatewayError } from "../errors.ts";
 import type { HeaderValues } from "./head.ts";
 
-/** URLs whose routes are cached. */
-const MAX_MATCHES = 256;
+/** Most URLs whose routes are cached. */
+const MAX_CACHED_MATCHES = 256;
 
 /** The handler of one method, and the row of the access table that guards it. */
 export interface RouteHandler {
@@ -13,20 +13,20 @@ export interface RouteHandler {
   row: Access | undefined;
 }
 
-/** A route as it is served. */
+/** A route with its handlers and their rows of the access table. */
 export interface ServedRoute {
   readonly path: string;
-  /** True for the admin side and metrics: their answers are never read from a web page. */
+  /** True for the admin side and metrics. Web pages of other origins may not read their answers. */
   readonly isForOperators: boolean;
-  /** The value of `Allow`. */
+  /** Methods for the header `Allow`. */
   readonly allowed: readonly string[];
-  /** By method; `HEAD` as `GET`. */
+  /** Handlers by method. `HEAD` has the handler of `GET`. */
   readonly methods: ReadonlyMap<string, RouteHandler>;
 }
 
-/** The route of a URL under one `Host`. */
+/** The route of a URL. */
 export interface RouteMatch {
-  /** Shape of the errors of its path. */
+  /** The vendor whose error format the path has. */
   readonly errors: ErrorShape;
   readonly route: ServedRoute;
   readonly params: Readonly<Record<string, string>>;
@@ -34,36 +34,38 @@ export interface RouteMatch {
 
 /** Finds routes. */
 export interface RouteMatcher {
-  /** A match that was found recently. */
+  /** Returns the cached match of a request; undefined if none is cached. */
   known(request: Addressed): RouteMatch | undefined;
-  /** `undefined`: there is no route. @throws {GatewayError} as `readTarget` */
+  /** Finds the match of a request; undefined if there is no route. @throws {GatewayError} as `readTarget` */
   find(request: Addressed): RouteMatch | undefined;
 }
 
-/** Finds the given routes, with their rows of the access table. @throws {RangeError} as `createRouter` */
+/** Creates a matcher of the given routes. @throws {RangeError} as `createRouter` */
 export function createRouteMatcher(routes: readonly Route[], access: AccessTable): RouteMatcher {
-  const route = createRouter(routes);
-  const served = new Map(routes.map((route) => [route, servedOf(route, access)]));
-  /** By URL, those without a parameter: to read a target costs 2 µs. Both tell it, the URL and `Host`, which is in it. */
-  const latest = new Map<string, RouteMatch & { host: string | null }>();
+  const findRoute = createRouter(routes);
+  const servedRoutes = new Map(routes.map((route) => [route, servedOf(route, access)]));
+  /**
+   * Matches without parameters, by URL. Reading a target costs 2 µs. It depends on `Host`, so that must be equal, too.
+   */
+  const cache = new Map<string, RouteMatch & { host: string | null }>();
   return {
     known(request) {
-      const known = latest.get(request.url);
-      if (known?.host !== request.headers.get("host") || known.route.path === GOOGLE_OR_OPENAI) return undefined;
-      return known;
+      const cached = cache.get(request.url);
+      if (cached?.host !== request.headers.get("host") || cached.route.path === GOOGLE_OR_OPENAI) return undefined;
+      return cached;
     },
     find(request) {
       const { segments } = readTarget(request);
-      const isAlias = isGoogles(request);
-      const match = route(isAlias ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
-      const found = match && served.get(match.route);
-      if (match === undefined || found === undefined) return undefined;
+      const isGoogle = isGoogleRequest(request);
+      const match = findRoute(isGoogle ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
+      const route = match && servedRoutes.get(match.route);
+      if (match === undefined || route === undefined) return undefined;
       const host = request.headers.get("host");
-      const known = { errors: errorShapeOf(request), route: found, params: match.params, host };
-      if (isAlias || Object.keys(match.params).length > 0) return known;
-      if (latest.size >= MAX_MATCHES) latest.clear();
-      latest.set(request.url, known);
-      return known;
+      const served = { errors: errorShapeOf(request), route, params: match.params, host };
+      if (isGoogle || Object.keys(match.params).length > 0) return served;
+      if (cache.size >= MAX_CACHED_MATCHES) cache.clear();
+      cache.set(request.url, served);
+      return served;
     },
   };
 }
@@ -73,9 +75,9 @@ function servedOf(route: Route, access: AccessTable): ServedRoute {
   for (const method of METHODS) {
     const handler = route.handlers[method];
     if (handler === undefined) continue;
-    const answers = { handler, row: access[accessKey(method, route)] };
-    methods.set(method, answers);
-    if (method === "GET") methods.set("HEAD", answers);
+    const routeHandler = { handler, row: access[accessKey(method, route)] };
+    methods.set(method, routeHandler);
+    if (method === "GET") methods.set("HEAD", routeHandler);
   }
   const { path } = route;
   return { path, isForOperators: isAdminPath(path) || path === "/metrics", allowed: allowedMethods(route), methods };
@@ -91,9 +93,9 @@ export interface Addressed {
 export interface RequestTarget {
   /** Path as sent, without the query. */
   path: string;
-  /** The path's segments, each percent-decoded once. A decoded slash is data. */
+  /** The path's segments, each percent-decoded once. A decoded slash is part of its segment. */
   segments: string[];
-  /** Query without the question mark; empty where there is none. */
+  /** Query without the question mark; empty if there is none. */
   query: string;
 }
 
@@ -103,9 +105,9 @@ const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
 
 /**
- * Reads the target. The server builds `request.url` by putting the scheme and `Host` before the target, so a `Host`
- * with a slash in it would move the path. Here `Host` is checked first and then cut off; nothing parses the whole.
- * @throws {GatewayError} `invalid`, or `not_found` for a path that would mean another after normalization
+ * Reads the target. The server builds `request.url` from the scheme, `Host` and the target, so a `Host` with a slash in
+ * it would change the path. Therefore `Host` is checked first and then cut off, and nothing parses the whole URL.
+ * @throws {GatewayError} `invalid`, or `not_found` for a path that would be another path after normalization
  */
 export function readTarget(request: Addressed): RequestTarget {
   const host = request.headers.get("host");
@@ -119,12 +121,12 @@ export function readTarget(request: Addressed): RequestTarget {
   if (target === undefined) {
     throw new GatewayError("invalid", "Cannot read the request target: expected a path on the host that Host names");
   }
-  // Nothing has a name with it, and Postgres cannot take it in a text.
+  // No name contains a NUL character, and Postgres cannot store it in a text.
   if (target.includes("%00")) {
     throw new GatewayError("invalid", "Cannot read the request target: it has a NUL character");
   }
-  const mark = target.indexOf("?");
-  const path = mark < 0 ? target : target.slice(0, mark);
+  const queryStart = target.indexOf("?");
+  const path = queryStart < 0 ? target : target.slice(0, queryStart);
   if (!PATH.test(path)) {
     throw new GatewayError("invalid", "Cannot read the path: it has a character that must be percent-encoded");
   }
@@ -133,50 +135,51 @@ export function readTarget(request: Addressed): RequestTarget {
   if (path.includes("//") || segments.some((segment) => segment === "." || segment === "..")) {
     throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
   }
-  return { path, segments, query: mark < 0 ? "" : target.slice(mark + 1) };
+  return { path, segments, query: queryStart < 0 ? "" : target.slice(queryStart + 1) };
 }
 
-/** Base of Google's paths here, and a path that both vendors have. */
+/** First segment of Google's paths. */
 const GOOGLE_BASE = "v1beta";
+/** A path that Google and OpenAI both have. */
 const GOOGLE_OR_OPENAI = "/v1/models";
-/** A method at the end of a model's path. */
+/** Matches a method of Google's API at the end of a model's path. */
 const GOOGLE_METHOD = /:(?:generateContent|streamGenerateContent|countTokens)$/;
 
 /**
- * Returns true for a request of a Google client under `/v1/models`: the version of Google's API that newer SDKs ask for
- * has the path of OpenAI's list of models. Its key, or the method of a model, tells them apart.
+ * Returns true for a request of a Google client under `/v1/models`. Newer SDKs use a version of Google's API that has
+ * the same path as OpenAI's list of models. Google's key header, or the method of a model, distinguishes them.
  */
-function isGoogles(request: Addressed): boolean {
+function isGoogleRequest(request: Addressed): boolean {
   const target = targetOf(request);
   if (!/^\/v1\/models(?![^/?#])/.test(target)) return false;
   return request.headers.get("x-goog-api-key") !== null ||
     /^[^?]*:(?:generateContent|streamGenerateContent|countTokens)(?:\?|$)/.test(target);
 }
 
-/** `@ai-sdk/google` (2 to 4) leaves out `models/` before a model id with a slash. Returns the segments with it. */
+/** Inserts `models/` before a model id with a slash, where `@ai-sdk/google` (2 to 4) leaves it out. */
 function withModels(segments: readonly string[]): readonly string[] {
   const [base, collection, ...others] = segments;
   if (base !== GOOGLE_BASE || collection === undefined || collection === "models") return segments;
   return GOOGLE_METHOD.test(segments.at(-1) ?? "") ? [base, "models", collection, ...others] : segments;
 }
 
-/** Vendor whose errors a client reads. */
+/** The vendor whose error format a client expects. */
 export type ErrorShape = "openai" | "anthropic" | "google";
 
 /**
- * Returns Anthropic's shape under `/anthropic`, Google's under `/v1beta`. It accepts targets that cannot be parsed, so that
- * their errors have the right shape too. Only the shape of an error may depend on it.
+ * Returns the error format of a request's path. It also works for targets that cannot be parsed, so that their errors
+ * have the right format, too. Nothing but the format of an error may depend on it.
  */
 export function errorShapeOf(request: Addressed): ErrorShape {
   const base = /^\/(anthropic|v1beta)(?![^/?#])/.exec(targetOf(request))?.[1];
   if (base === "anthropic") return "anthropic";
-  return base === GOOGLE_BASE || isGoogles(request) ? "google" : "openai";
+  return base === GOOGLE_BASE || isGoogleRequest(request) ? "google" : "openai";
 }
 
-/** The target of a request, which may not be readable. */
+/** Returns the target of a request, without checking it. */
 function targetOf(request: Addressed): string {
   const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
-  // The server puts its own address into a URL whose `Host` is empty.
+  // If `Host` is empty, the server puts its own address into the URL.
   return cut?.startsWith("/") === true
     ? cut
     : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));

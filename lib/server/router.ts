@@ -28,22 +28,23 @@ export interface RouteContext {
   /** The session of a signed-in operator; absent outside the console. */
   session: ConsoleSession | undefined;
   /**
-   * Headers of every answer to the request: written once, at its end, over those of a response or an error.
-   * Names in lower case; the last of one name counts.
+   * Headers that are added to the response or the error in the end. They replace headers of the same name, except
+   * `vary`. Names are in lower case; the last header of a name is used.
    */
   readonly answerHeaders: AnswerHeader[];
-  /** The client's address; absent where it is not known. */
+  /** Returns the client's address; undefined if it is not known. */
   address(): string | undefined;
-  /** Timers of the request, to be cleared when it has been answered. */
+  /** Timers for the request. The handler must clear its timers before the request ends. */
   readonly timers: PhaseTimers;
   /**
-   * The request body, read within the limits of size, time and shape. May be called once.
+   * Reads the request body as a JSON object, within the limits of size, time and nesting. Further calls return the same
+   * body.
    * @param scan members that need not be parsed
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
   readJson(scan?: ScanPlan): Promise<JsonBody>;
   /**
-   * The fields of a form that a browser sends, read within the limits of size and time. May be called once.
+   * Reads the fields of a form that a browser sends, within the limits of size and time. May be called once.
    * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
   readForm(): Promise<URLSearchParams>;
@@ -53,53 +54,54 @@ export interface RouteContext {
    */
   refuseCredential(error: GatewayError): never;
   /**
-   * Counts bytes of a body that the handler reads by itself, before it keeps them, until there is an answer.
-   * @param received how many of them the client has sent; absent: all
-   * @throws {GatewayError} `limited` where all bodies together take too much memory
+   * Reserves memory for a body that the handler reads by itself, until the handler has returned its response.
+   * @param bytes memory to reserve, in bytes
+   * @param received how many of the bytes the client has sent; absent: all
+   * @throws {GatewayError} `limited` if all bodies, or those of the caller's key, take too much memory
    */
   reserve(bytes: number, received?: number): void;
   /** Shutdown state of the process, for answers that end only with it. */
   readonly drain: Pick<Drain, "phase" | "connect" | "connections">;
-  /** The server, where the request opens a WebSocket. */
+  /** Services for an open connection; absent unless the request opens a WebSocket. */
   connection?: ConnectionHost;
-  /** Keeps the answer for requests that refer to it; absent: nothing can. */
+  /** Keeps the answer for later requests that refer to it; absent if none can. */
   keeper?: AnswerKeeper;
-  /** Checks an operator's credentials again: their session may end, or their key change, while an answer goes on. */
+  /** Checks an operator's credentials again, because the session may end or the key may change during a long answer. */
   isStillOperator?(): Promise<boolean>;
-  /** Says that a body which the handler reads by itself is all there. */
+  /** Reports that a body which the handler reads by itself has arrived completely. */
   arrived?(): void;
 }
 
 /** A route's handler for one method. */
 export interface Handler {
   (request: Request, context: RouteContext): Response | Promise<Response>;
-  /** Imports its module; absent: that is done. */
+  /** Imports the handler's module; absent if it is already imported. */
   load?: () => Promise<unknown>;
 }
 
-/** A handler whose module is loaded by its first request. */
+/** Creates a handler whose module is imported at its first request. */
 export function lazyHandler(load: () => Promise<Handler>): Handler {
   const handler: Handler = async (request, context) => (await load())(request, context);
   handler.load = load;
   return handler;
 }
 
-/** Imports the modules of all handlers, one after the other. */
+/** Imports the modules of all handlers, one after another. */
 export async function loadHandlers(routes: readonly Route[]): Promise<void> {
   for (const { handlers } of routes) {
     for (const handler of Object.values(handlers)) await handler.load?.();
   }
 }
 
-/** The methods a route file may export. `HEAD` is answered by `GET`. */
+/** The methods that a route can have. The handler of `GET` also answers `HEAD`. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** A method a route file may export. */
+/** A method that a route can have. */
 export type Method = typeof METHODS[number];
 
-/** One route file: its path in segments (`[name]` is a parameter) and its handlers. */
+/** One route file: its path and its handlers. */
 export interface Route {
-  /** Such as `/v1/models/[provider]`. */
+  /** Path with parameters in brackets, such as `/v1/models/[provider]`. */
   readonly path: string;
   readonly handlers: Readonly<Partial<Record<Method, Handler>>>;
 }
@@ -110,10 +112,10 @@ export interface Match {
   params: Record<string, string>;
 }
 
-/** Finds the route of a path, given as decoded segments. */
+/** Finds the route of a path, given as decoded segments; returns undefined if there is none. */
 export type Router = (segments: readonly string[]) => Match | undefined;
 
-/** One segment's place in the tree of routes. */
+/** A node in the tree of routes, reached by a sequence of segments. */
 interface Node {
   statics: Map<string, Node>;
   parameter: Node | undefined;
@@ -122,9 +124,9 @@ interface Node {
 }
 
 /**
- * Builds the tree of routes once. A static segment goes before a parameter, whatever the order of the list; a parameter
- * takes exactly one segment that is not empty.
- * @throws {RangeError} where two routes have one path
+ * Creates a router. Static segments take precedence over parameters, independently of the order of the list. A
+ * parameter matches exactly one segment, which must not be empty.
+ * @throws {RangeError} if two routes match the same paths
  */
 export function createRouter(routes: readonly Route[]): Router {
   const root = createNode();
@@ -139,7 +141,7 @@ export function createRouter(routes: readonly Route[]): Router {
   };
 }
 
-/** The methods a route answers, sorted, `HEAD` beside `GET`: the value of `Allow`. */
+/** Returns the methods that a route answers, sorted, for the header `Allow`. `HEAD` is among them if `GET` is. */
 export function allowedMethods(route: Route): string[] {
   const methods: string[] = METHODS.filter((method) => route.handlers[method] !== undefined);
   if (methods.includes("GET")) methods.push("HEAD");
@@ -170,15 +172,17 @@ function addRoute(root: Node, route: Route): void {
   node.leaf = { route, names };
 }
 
-/** Depth is that of the route tree, not of the request's path. Leaves the parameters' values in `values`. */
-function findLeaf(node: Node, segments: readonly string[], values: string[], at = 0): Node["leaf"] {
-  const segment = segments[at];
+/**
+ * Finds a leaf below a node, and adds the values of parameters to `values`. The tree of routes limits the recursion.
+ */
+function findLeaf(node: Node, segments: readonly string[], values: string[], index = 0): Node["leaf"] {
+  const segment = segments[index];
   if (segment === undefined) return node.leaf;
   const next = node.statics.get(segment);
-  const found = next && findLeaf(next, segments, values, at + 1);
-  if (found !== undefined || node.parameter === undefined || segment === "") return found;
+  const staticLeaf = next && findLeaf(next, segments, values, index + 1);
+  if (staticLeaf !== undefined || node.parameter === undefined || segment === "") return staticLeaf;
   values.push(segment);
-  const leaf = findLeaf(node.parameter, segments, values, at + 1);
+  const leaf = findLeaf(node.parameter, segments, values, index + 1);
   if (leaf === undefined) values.pop();
   return leaf;
 }

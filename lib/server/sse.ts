@@ -1,14 +1,14 @@
-/** Server-sent events as text: read from upstreams, written to clients. */
+/** Reads server-sent events from upstreams, and writes them for clients. */
 import type { Machine } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import type { Frame } from "../protocols/codec.ts";
 
-/** Longest event that an upstream may send, in UTF-16 code units, which is its size in memory. */
-const EVENT_LENGTH = 8 * 1024 * 1024;
+/** Longest event that an upstream may send, in UTF-16 code units. */
+const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
 
 /**
- * One event as it goes out: LF only, and a space after each colon, which some clients look for.
- * @throws {RangeError} where the name or the data has a line break, which would start a line of its own
+ * Returns the text of one event. Lines end with LF, and a space follows each colon, because some clients need that.
+ * @throws {RangeError} if the name or the data has a line break, which would begin another line of the event
  */
 export function formatFrame({ event, data }: Frame): string {
   if (hasBreak(data)) throw new RangeError("Cannot write an event: its data has a line break");
@@ -17,7 +17,7 @@ export function formatFrame({ event, data }: Frame): string {
   return "event: " + event + "\ndata: " + data + "\n\n";
 }
 
-/** Events as they go out together. @throws {RangeError} as `formatFrame` does */
+/** Returns the text of several events. @throws {RangeError} as `formatFrame` */
 export function formatFrames(frames: readonly Frame[]): string {
   let text = "";
   for (const frame of frames) text += formatFrame(frame);
@@ -29,64 +29,64 @@ function hasBreak(text: string): boolean {
 }
 
 /**
- * Reads a stream of text as the WHATWG specification says, with one exception: an event that the end of the stream cuts
- * off is still given, as some upstreams forget the last blank line. Lines of one event's data are joined by LF.
- * `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
+ * Reads a stream of text as the WHATWG specification demands, with one exception: an event without a blank line after
+ * it at the end of the stream is still returned, because some upstreams forget that line. Lines of an event's data are
+ * joined by LF. `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
  */
 export class SseReader implements Machine<string, Frame> {
   readonly #limit: number;
-  /** Pieces of a line whose end has not come: joined once, so that a long line costs no more than its length. */
+  /** Pieces of a line that is not complete. They are joined once, so that the cost of a long line is linear. */
   #pieces: string[] = [];
   #piecesLength = 0;
   #data: string | undefined;
   #event = "";
   #started = false;
-  /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
+  /** True if the last chunk ended with CR. An LF at the start of the next chunk belongs to that line end. */
   #afterReturn = false;
 
-  constructor(limit: number = EVENT_LENGTH) {
+  constructor(limit: number = MAX_EVENT_LENGTH) {
     this.#limit = limit;
   }
 
   push(chunk: string): Frame[] {
-    const out: Frame[] = [];
-    let at = this.#afterReturn && chunk.startsWith("\n") ? 1 : 0;
+    const frames: Frame[] = [];
+    let offset = this.#afterReturn && chunk.startsWith("\n") ? 1 : 0;
     if (chunk !== "") this.#afterReturn = false;
     const hasReturn = chunk.includes("\r");
-    while (at < chunk.length) {
-      const end = hasReturn ? breakIndex(chunk, at) : chunk.indexOf("\n", at);
+    while (offset < chunk.length) {
+      const end = hasReturn ? breakIndex(chunk, offset) : chunk.indexOf("\n", offset);
       if (end < 0) {
-        this.#pieces.push(chunk.slice(at));
-        this.#piecesLength += chunk.length - at;
+        this.#pieces.push(chunk.slice(offset));
+        this.#piecesLength += chunk.length - offset;
         this.#checkLength(this.#piecesLength);
         break;
       }
-      let line = chunk.slice(at, end);
+      let line = chunk.slice(offset, end);
       if (this.#pieces.length > 0) {
         line = this.#pieces.join("") + line;
         this.#pieces = [];
         this.#piecesLength = 0;
       }
-      this.#takeLine(line, out);
-      at = end + 1;
+      this.#takeLine(line, frames);
+      offset = end + 1;
       if (chunk[end] === "\r") {
-        if (at === chunk.length) this.#afterReturn = true;
-        else if (chunk[at] === "\n") at++;
+        if (offset === chunk.length) this.#afterReturn = true;
+        else if (chunk[offset] === "\n") offset++;
       }
     }
-    return out;
+    return frames;
   }
 
   end(): Frame[] {
-    const out: Frame[] = [];
-    if (this.#pieces.length > 0) this.#takeLine(this.#pieces.join(""), out);
+    const frames: Frame[] = [];
+    if (this.#pieces.length > 0) this.#takeLine(this.#pieces.join(""), frames);
     this.#pieces = [];
     this.#piecesLength = 0;
-    this.#dispatch(out);
-    return out;
+    this.#dispatch(frames);
+    return frames;
   }
 
-  /** Counts the kept text and the line that is added to it. */
+  /** Checks the length of the current event with a line that is added to it. */
   #checkLength(lineLength: number): void {
     if ((this.#data?.length ?? 0) + this.#event.length + lineLength > this.#limit) {
       throw new GatewayError(
@@ -96,15 +96,15 @@ export class SseReader implements Machine<string, Frame> {
     }
   }
 
-  #takeLine(line: string, out: Frame[]): void {
-    if (line === "" && this.#started) return this.#dispatch(out);
+  #takeLine(line: string, frames: Frame[]): void {
+    if (line === "" && this.#started) return this.#dispatch(frames);
     if (!this.#started) {
       this.#started = true;
       if (line.startsWith("\ufeff")) line = line.slice(1);
-      if (line === "") return this.#dispatch(out);
+      if (line === "") return this.#dispatch(frames);
     }
     this.#checkLength(line.length);
-    // Nearly all lines are one of these.
+    // A fast path for nearly all lines.
     if (line.startsWith("data: ") && this.#data === undefined) {
       this.#data = line.slice(6);
       return;
@@ -120,9 +120,9 @@ export class SseReader implements Machine<string, Frame> {
     else if (field === "event") this.#event = value;
   }
 
-  #dispatch(out: Frame[]): void {
+  #dispatch(frames: Frame[]): void {
     if (this.#data !== undefined) {
-      out.push(this.#event === "" ? { data: this.#data } : { event: this.#event, data: this.#data });
+      frames.push(this.#event === "" ? { data: this.#data } : { event: this.#event, data: this.#data });
     }
     this.#data = undefined;
     this.#event = "";
@@ -130,34 +130,34 @@ export class SseReader implements Machine<string, Frame> {
 }
 
 function breakIndex(text: string, from: number): number {
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === 0x0a || code === 0x0d) return at;
+  for (let offset = from; offset < text.length; offset++) {
+    const code = text.charCodeAt(offset);
+    if (code === 0x0a || code === 0x0d) return offset;
   }
   return -1;
 }
 
-/** Bytes that are made at once. */
+/** Size of the buffer that small texts share. */
 const SLAB_BYTES = 8 * 1024;
-/** Most bytes of one UTF-16 code unit. */
-const UNIT_BYTES = 3;
+/** Most UTF-8 bytes of one UTF-16 code unit. */
+const MAX_BYTES_PER_UNIT = 3;
 
 const encoder = new TextEncoder();
 let slab = new Uint8Array();
-let used = 0;
+let usedBytes = 0;
 
 /**
- * A text in UTF-8. Small ones lie beside each other in a common buffer, each byte of which is used once: 0.4 instead of
- * 1.3 µs for a text of 100 characters.
+ * Encodes a text in UTF-8. Small texts share a buffer, each byte of which is used once. A text of 100 characters takes
+ * 0.4 instead of 1.3 µs.
  */
 export function encodeText(text: string): Uint8Array {
-  const maxBytes = text.length * UNIT_BYTES;
+  const maxBytes = text.length * MAX_BYTES_PER_UNIT;
   if (maxBytes > SLAB_BYTES / 4) return encoder.encode(text);
-  if (maxBytes > slab.length - used) {
+  if (maxBytes > slab.length - usedBytes) {
     slab = new Uint8Array(SLAB_BYTES);
-    used = 0;
+    usedBytes = 0;
   }
-  const start = used;
-  used += encoder.encodeInto(text, slab.subarray(start)).written;
-  return slab.subarray(start, used);
+  const start = usedBytes;
+  usedBytes += encoder.encodeInto(text, slab.subarray(start)).written;
+  return slab.subarray(start, usedBytes);
 }

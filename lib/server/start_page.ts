@@ -1,4 +1,4 @@
-/** Pages for a browser: the gateway's address, and unknown paths of the console. They hold nothing that strangers may not know. */
+/** HTML pages for a browser at `/` and at unknown paths of the console. They show nothing secret. */
 import { createHash } from "node:crypto";
 import { hasConsole } from "./console_guard.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
@@ -18,7 +18,9 @@ const HEADERS = {
 
 const NO_SUCH_PAGE = ['<p>The console has no such page. Go to its <a href="/admin/console">overview</a>.</p>'];
 
-/** The page; `undefined` for another path, and for a client that does not ask for a page, such as an SDK. */
+/**
+ * Returns the page for a request; `undefined` for other paths, and for clients that do not accept HTML, such as SDKs.
+ */
 export function startPage(
   exchange: Exchange,
   { path, surface }: { path: string; surface: ServerState["surface"] },
@@ -26,13 +28,13 @@ export function startPage(
   const { request: { method }, head } = exchange;
   const isBrowser = (head.get("accept") ?? "").includes("text/html");
   if (!isBrowser || method !== "GET" && method !== "HEAD") return undefined;
-  const isConsoleHere = surface !== "public" && hasConsole(exchange);
-  if (isConsoleHere && path.startsWith("/admin/console/")) return htmlPage("Not found", NO_SUCH_PAGE, 404);
+  const hasConsoleHere = surface !== "public" && hasConsole(exchange);
+  if (hasConsoleHere && path.startsWith("/admin/console/")) return htmlPage("Not found", NO_SUCH_PAGE, 404);
   if (path !== "/") return undefined;
   const parts = [
     "<p>A gateway for language and image models: one address and one key for the models of many vendors.</p>",
     ...(surface === "admin" ? [] : [baseUrls(originOf(exchange))]),
-    ...(isConsoleHere ? ['<p>For operators: the <a href="/admin/console">console</a>.</p>'] : []),
+    ...(hasConsoleHere ? ['<p>For operators: the <a href="/admin/console">console</a>.</p>'] : []),
     "<p>The documentation is in the folder <code>docs</code> of the source.</p>",
   ];
   return htmlPage("Sluice", parts);
@@ -52,7 +54,7 @@ function baseUrls(origin: string): string {
     `<li>Google's SDKs and Gemini CLI: <code>${origin}</code></li></ul>`;
 }
 
-/** The origin that the browser asked for, as far as it can be known. The text holds nothing that HTML gives a meaning. */
+/** Returns the origin that the browser requested, or `https://…` if it is not known. It needs no escaping in HTML. */
 function originOf({ request, head }: Exchange): string {
   const host = head.get("host") ?? "";
   if (!/^[\w.-]+(?::\d+)?$|^\[[0-9a-f:.]+\](?::\d+)?$/i.test(host)) return "https://…";

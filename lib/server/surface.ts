@@ -1,11 +1,13 @@
-/** The routes that a listener serves. Its router does not know any others. */
+/** Decides which routes each listener serves, and checks the access table. */
 import { type Access, accessKey, type AccessTable, isAdminPath, isOperatorCredential } from "../access/access_table.ts";
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import { METHODS, type Route } from "./router.ts";
 
-/** `public`: all but the admin side. `admin`: the admin side and health. `both`: everything. `local`: all but the
- * admin API, with a console that only sign-in links open. */
+/**
+ * The part of the routes that a listener serves. `public`: all but the admin side. `admin`: the admin side and health.
+ * `both`: everything. `local`: all but the admin API; its console opens only with sign-in links.
+ */
 export type Surface = "public" | "admin" | "both" | "local";
 
 /** Address of a listener, and the routes that it serves. */
@@ -17,7 +19,11 @@ export interface Listener {
   surface: Surface;
 }
 
-/** The listeners of a configuration, that of the clients first. Without an admin key nothing serves the admin side. */
+/**
+ * Returns the listeners of a configuration, the one for clients first. Without an admin key the admin API is not
+ * served.
+ * @param gateway its `localAdmin` is set if there is a console without an admin key
+ */
 export function listenersOf(
   { listen, admin }: Pick<Config, "listen" | "admin">,
   { localAdmin }: Pick<Gateway, "localAdmin"> = {},
@@ -29,7 +35,7 @@ export function listenersOf(
   return [{ ...clients, surface: "public" }, { ...admin.listen, reusePort: false, surface: "admin" }];
 }
 
-/** Returns the routes of a surface. It filters by method, so that `Allow` names no method of another surface. */
+/** Returns the routes of a surface, each with only the methods of the surface, so that `Allow` names no others. */
 export function routesOn(
   surface: Surface,
   { routes, access }: { routes: readonly Route[]; access: AccessTable },
@@ -51,7 +57,11 @@ function isOn(surface: Surface, row: Access | undefined): boolean {
   return isOperatorCredential(row.credential) === (surface === "admin");
 }
 
-/** Checks that each route has a row, each row a route, and that the admin key opens only routes of the admin side. */
+/**
+ * Checks the access table against the routes: each route has a row, each row has a route, and exactly the routes under
+ * `/admin` require credentials of operators.
+ * @throws {RangeError} otherwise
+ */
 export function checkAccess(routes: readonly Route[], access: AccessTable): void {
   const keys = routes.flatMap((route) =>
     METHODS.filter((method) => route.handlers[method] !== undefined).map((method) => accessKey(method, route))
@@ -61,20 +71,20 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
   }
   for (const [key, row] of Object.entries(access)) {
     if (!keys.includes(key)) throw new RangeError(`Cannot use the access row "${key}": there is no such route`);
-    const isOperators = isOperatorRow(row);
-    if (isOperators !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
+    const isForOperators = isOperatorRow(row);
+    if (isForOperators !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
       throw new RangeError(
         `Cannot use the access row "${key}": operators' credentials are for /admin, and /admin for them`,
       );
     }
-    const isOpen = row.credential === "none" || isOperators || row.credential === "metrics";
-    if (!isOpen && row.endpoint === undefined) {
+    const needsNoEndpoint = row.credential === "none" || isForOperators || row.credential === "metrics";
+    if (!needsNoEndpoint && row.endpoint === undefined) {
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }
   }
 }
 
-/** Returns true for a row of the admin side. */
+/** Returns whether a row requires credentials of operators. */
 function isOperatorRow(row: Access | undefined): boolean {
   return row !== undefined && isOperatorCredential(row.credential);
 }

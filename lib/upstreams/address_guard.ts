@@ -1,8 +1,11 @@
-/** Restricts the addresses of upstreams. Names are checked after resolution, and the checked address is the one connected to. */
+/**
+ * Restricts the addresses of upstreams. Host names are resolved first, and the checked address is used for the
+ * connection.
+ */
 import { embeddedIPv4, isAddress, isWithin } from "../access/networks.ts";
 
 /** Addresses at which clouds serve credentials or machine data without authentication. */
-const METADATA: readonly string[] = [
+const METADATA_ADDRESSES: readonly string[] = [
   // Link-local: AWS, Azure, Google, Oracle, DigitalOcean, Hetzner, OpenStack; tasks of ECS and pods of EKS; Tencent.
   "169.254.0.0/16",
   // AWS and EKS over IPv6, and Google.
@@ -20,7 +23,7 @@ const METADATA: readonly string[] = [
 ];
 
 /** Special-purpose networks (RFC 6890), and site-local addresses (RFC 3879). Some clouds use 240.0.0.0/4 inside. */
-const PRIVATE: readonly string[] = [
+const PRIVATE_NETWORKS: readonly string[] = [
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10",
@@ -56,9 +59,9 @@ export function createAddressGuard(privateNetworks?: readonly string[]): Address
   return (hostname, address) => {
     const spellings = [address, ...embeddedIPv4(address)];
     if (privateNetworks !== undefined && spellings.some((one) => isWithin(one, privateNetworks))) return;
-    const closed = privateNetworks === undefined ? METADATA : [...METADATA, ...PRIVATE];
-    if (!spellings.some((one) => isWithin(one, closed))) return;
-    const isMetadata = spellings.some((one) => isWithin(one, METADATA));
+    const blocked = privateNetworks === undefined ? METADATA_ADDRESSES : [...METADATA_ADDRESSES, ...PRIVATE_NETWORKS];
+    if (!spellings.some((one) => isWithin(one, blocked))) return;
+    const isMetadata = spellings.some((one) => isWithin(one, METADATA_ADDRESSES));
     throw new BlockedAddress(
       `${hostname} is at ${address}, ` +
         (isMetadata ? "a metadata address of clouds" : 'a private address that "private_networks" does not have'),
@@ -66,20 +69,20 @@ export function createAddressGuard(privateNetworks?: readonly string[]): Address
   };
 }
 
-/** Names that stand for an address everywhere. */
-const NAMED: ReadonlyMap<string, string> = new Map([
+/** Host names that mean the same address everywhere. */
+const WELL_KNOWN_NAMES: ReadonlyMap<string, string> = new Map([
   ["localhost", "127.0.0.1"],
   ["metadata.google.internal", "169.254.169.254"],
   ["metadata.goog", "169.254.169.254"],
 ]);
 
-/** Returns the IP address that a URL names by itself; undefined for a name that only a resolver knows. */
+/** Returns the IP address in a URL, or of a well-known name; undefined for a name that must be resolved. */
 export function literalAddress(url: string): string | undefined {
   const host = (URL.parse(url)?.hostname ?? "").replace(/^\[|\]$|\.+$/g, "");
-  return isAddress(host) ? host : NAMED.get(host.endsWith(".localhost") ? "localhost" : host);
+  return isAddress(host) ? host : WELL_KNOWN_NAMES.get(host.endsWith(".localhost") ? "localhost" : host);
 }
 
-/** Default guard. */
+/** The default guard, which refuses only metadata addresses. */
 export const metadataGuard: AddressGuard = createAddressGuard();
 
 /** Resolves a host name. */

@@ -1,6 +1,6 @@
 /**
- * Streamed answers of HTTP upstreams: the bytes of each read become frames, and frames become steps or events, in one
- * pass.
+ * Reads streamed answers of HTTP upstreams: bytes become frames, and frames become steps (relayed) or events
+ * (translated).
  */
 import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
@@ -18,27 +18,29 @@ import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
-/** Longest text of an event that is passed on in one turn, in characters: to write it as JSON takes 4 ms. */
-const MAX_CHARACTERS = 262_144;
+/** Longest text of an event that is passed on at once, in characters. Writing it as JSON takes 4 ms. */
+const MAX_TEXT_PART = 262_144;
 
 /**
- * Most text of one translated answer, in characters, as clients get all of it again in some last events. It is many
- * times the longest answer of a model.
+ * Longest text of one translated answer, in characters. Some protocols repeat the whole text in their last events, so
+ * it is kept in memory. The limit is many times the longest answer of any model.
  */
-const MAX_TEXT = 16 * 1024 * 1024;
+const MAX_ANSWER_TEXT = 16 * 1024 * 1024;
 
 const STREAM = { stream: true };
 
-/** Functions that turn the bytes of an answer into frames. */
+/** How the bytes of an answer become frames. */
 export interface Decoding {
   quirk: Quirk;
+  /** Removes the gateway's key from the answer; absent if there is no key. */
   filter?: ContentFilter | undefined;
 }
 
-/** Decodes the frames of one answer: server-sent events, through the key filter and the vendor's quirks. */
+/** Decodes the server-sent events of one answer into frames, and applies the key filter and the vendor's quirks. */
 class FrameDecoder {
   readonly #decoding: Decoding;
-  // The SSE reader drops a byte order mark at the start; the decoder would drop others at the start of each read.
+  // The SSE reader removes a byte order mark at the start. The decoder itself would remove one at the start of each
+  // read.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #sse = new SseReader();
 
@@ -46,14 +48,14 @@ class FrameDecoder {
     this.#decoding = decoding;
   }
 
-  /** `bytes`: absent at the end of the answer. */
+  /** Decodes the next bytes, or the end of the answer without `bytes`. */
   decode(bytes: Uint8Array | undefined): Frame[] {
     const { quirk, filter } = this.#decoding;
     const frames = bytes === undefined
       ? [...this.#sse.push(this.#decoder.decode()), ...this.#sse.end()]
       : this.#sse.push(this.#decoder.decode(bytes, STREAM));
     for (const frame of frames) {
-      // All data is JSON, in which a line break is a space.
+      // The data is JSON, in which a line break may be replaced by a space.
       if (frame.data.includes("\n")) frame.data = frame.data.replaceAll("\n", " ");
       if (filter === undefined) continue;
       frame.data = filter(frame.data);
@@ -63,7 +65,7 @@ class FrameDecoder {
   }
 }
 
-/** @throws {GatewayError} `upstream` where the answer is no stream of events */
+/** Checks the media type of an answer. @throws {GatewayError} `upstream` if it is not a stream of events */
 function requireEventStream(incoming: Incoming): void {
   if (/^text\/event-stream\b/i.test(incoming.header("content-type") ?? "")) return;
   incoming.cancel();
@@ -85,13 +87,13 @@ async function readLongFrames(frames: Frame[]): Promise<Frame[]> {
   return frames;
 }
 
-/** A connection can carry the next request only after a complete answer. */
-function leave(incoming: Incoming, isComplete: boolean): void {
+/** Ends reading. Only after a complete answer can the connection carry the next request. */
+function endReading(incoming: Incoming, isComplete: boolean): void {
   if (isComplete) incoming.release();
   else incoming.cancel();
 }
 
-/** Frames that pass through, and the events that they mean. Synchronous. */
+/** Translates frames of a relayed answer into frames for the client and canonical events. Synchronous. */
 export class RelayTranslator {
   readonly #reader: Machine<Frame, ReplyEvent>;
   readonly #machine: RelayMachine;
@@ -103,7 +105,7 @@ export class RelayTranslator {
     this.#machine = machine;
   }
 
-  /** True after the end of the answer, complete or failed: later frames are not passed on. */
+  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -113,6 +115,7 @@ export class RelayTranslator {
     return this.#isComplete;
   }
 
+  /** Translates the next frames. */
   push(frames: readonly Frame[]): Step {
     const step: Step = { frames: [], events: [], contentFrames: 0 };
     for (const frame of frames) {
@@ -123,7 +126,7 @@ export class RelayTranslator {
     return step;
   }
 
-  /** The upstream has ended the stream; adds to the last step. */
+  /** Handles the end of the upstream's stream. Adds the resulting frames and events to the last step. */
   end(step: Step): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -135,6 +138,7 @@ export class RelayTranslator {
     if (this.#isComplete) step.frames.push(...this.#machine.end());
   }
 
+  /** Returns the frames that end the answer with an error. */
   fail(error: GatewayError): Frame[] {
     return this.#machine.fail(error);
   }
@@ -158,57 +162,57 @@ export class RelayTranslator {
   }
 }
 
-/** An event without JSON, such as a comment or a mark: clients would look for an object in it. */
+/** Returns true for a frame without a JSON object, such as a mark. It is not relayed: clients would try to parse it. */
 function isEmpty({ data }: Frame): boolean {
   return !data.startsWith("{") && !/^[ \t\r\n]*\{/.test(data);
 }
 
 /**
- * A stream that is passed through, until the answer's end.
- * @throws {GatewayError} `upstream` where the answer is no stream of events
+ * Returns the feed of a relayed answer.
+ * @throws {GatewayError} `upstream` if the answer is not a stream of events
  */
 export function relayFeed(incoming: Incoming, decoding: Decoding, translator: RelayTranslator): FrameFeed {
   requireEventStream(incoming);
   const decoder = new FrameDecoder(decoding);
-  let isDone = false;
+  let over = false;
 
   function take(bytes: Uint8Array | undefined): Step | Promise<Step> {
-    isDone = bytes === undefined;
+    over = bytes === undefined;
     const frames = decoder.decode(bytes);
     return frames.some(isLong) ? readLongFrames(frames).then(pass) : pass(frames);
   }
 
   function pass(frames: Frame[]): Step {
     const step = translator.push(frames);
-    if (isDone) translator.end(step);
+    if (over) translator.end(step);
     if (translator.isOver) {
-      isDone = true;
-      leave(incoming, translator.isComplete);
+      over = true;
+      endReading(incoming, translator.isComplete);
     }
     return step;
   }
 
   return {
-    read: () => isDone ? Promise.resolve(undefined) : incoming.read().then(take),
+    read: () => over ? Promise.resolve(undefined) : incoming.read().then(take),
     fail: (error) => translator.fail(error),
     cancel() {
-      isDone = true;
+      over = true;
       incoming.cancel();
     },
   };
 }
 
-/** Machines that make canonical events of an upstream's frames. */
+/** State machines that turn an upstream's frames into canonical events. */
 export interface EventTranslation {
   reader: Machine<Frame, ReplyEvent>;
-  /** Undoes what `adaptPrompt` did to the prompt. */
+  /** Reverses in the answer what `adaptPrompt` changed in the prompt. */
   restore: Machine<ReplyEvent, ReplyEvent>;
   estimator: UsageEstimator;
 }
 
 /**
- * A stream as canonical events, until the answer's end. Long texts come in several reads.
- * @throws {GatewayError} `upstream` where the answer is no stream of events
+ * Returns the feed of a translated answer. A long text is split over several reads.
+ * @throws {GatewayError} `upstream` if the answer is not a stream of events
  */
 export function translatedFeed(
   incoming: Incoming,
@@ -217,26 +221,30 @@ export function translatedFeed(
 ): EventFeed {
   requireEventStream(incoming);
   const decoder = new FrameDecoder(decoding);
-  let isDone = false;
+  /** True after the end of the answer. */
+  let over = false;
+  /** True after the end of the upstream's stream. */
   let ended = false;
   let textLength = 0;
-  /** Events of a long frame that were not given yet. */
+  /** Events of a long frame that are not yet read. */
   let remaining: Generator<ReplyEvent[], void> | undefined;
 
   function take(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] {
     return takeOnce(bytes) ?? readOn();
   }
 
-  /** @returns absent where the bytes mean nothing */
+  /** @returns undefined if the bytes contain no event */
   function takeOnce(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] | undefined {
     ended = bytes === undefined;
     const frames = decoder.decode(bytes);
     return frames.some(isLong) ? readLongFrames(frames).then(takeLong) : pass(frames);
   }
 
-  /** A loop, because a chain of promises would grow with each read that means nothing. */
+  /**
+   * Reads until there is an event. It is a loop, because a chain of promises would grow with each read without events.
+   */
   async function readOn(): Promise<ReplyEvent[] | undefined> {
-    while (!isDone) {
+    while (!over) {
       const events = await takeOnce(await incoming.read());
       if (events !== undefined) return events;
     }
@@ -250,7 +258,7 @@ export function translatedFeed(
     return remaining.next().value ?? undefined;
   }
 
-  /** @returns absent where the frames mean nothing */
+  /** @returns undefined if the frames contain no event */
   function pass(frames: readonly Frame[]): ReplyEvent[] | Promise<ReplyEvent[]> | undefined {
     const events: ReplyEvent[] = [];
     for (const frame of frames) restoreAll(reader.push(frame), events);
@@ -259,17 +267,17 @@ export function translatedFeed(
       events.push(...restore.end());
     }
     for (const event of events) if (event.type === "delta") textLength += event.text.length;
-    if (textLength > MAX_TEXT && events.at(-1)?.type !== "finish") {
+    if (textLength > MAX_ANSWER_TEXT && events.at(-1)?.type !== "finish") {
       const error = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
       events.push({ type: "error", error });
     }
-    isDone ||= ended;
+    over ||= ended;
     let isComplete = false;
     for (const { type } of events) {
       if (type === "finish") isComplete = true;
-      if (type === "finish" || type === "error") isDone = true;
+      if (type === "finish" || type === "error") over = true;
     }
-    if (isDone) leave(incoming, isComplete);
+    if (over) endReading(incoming, isComplete);
     return events.length === 0 ? undefined : estimator.estimate(events);
   }
 
@@ -281,7 +289,7 @@ export function translatedFeed(
 
   function read(): Promise<ReplyEvent[] | undefined> {
     if (remaining !== undefined) return nextTexts();
-    return isDone ? Promise.resolve(undefined) : incoming.read().then(take);
+    return over ? Promise.resolve(undefined) : incoming.read().then(take);
   }
 
   async function nextTexts(): Promise<ReplyEvent[] | undefined> {
@@ -295,24 +303,24 @@ export function translatedFeed(
   return {
     read,
     cancel() {
-      isDone = true;
+      over = true;
       remaining = undefined;
       incoming.cancel();
     },
   };
 }
 
-/** The same events in their order, with at most one part of a long text at a time. */
+/** Yields the events in their order, in lists with at most one part of a long text each. */
 function* splitTexts(events: readonly ReplyEvent[]): Generator<ReplyEvent[], void> {
   let part: ReplyEvent[] = [];
   for (const event of events) {
-    if (event.type !== "delta" || event.text.length <= MAX_CHARACTERS) {
+    if (event.type !== "delta" || event.text.length <= MAX_TEXT_PART) {
       part.push(event);
       continue;
     }
     const { text } = event;
     for (let from = 0; from < text.length;) {
-      const to = characterEnd(text, from + MAX_CHARACTERS);
+      const to = characterEnd(text, from + MAX_TEXT_PART);
       part.push({ ...event, text: text.slice(from, to) });
       yield part;
       part = [];
@@ -322,7 +330,7 @@ function* splitTexts(events: readonly ReplyEvent[]): Generator<ReplyEvent[], voi
   if (part.length > 0) yield part;
 }
 
-/** A whole answer as events, with what `adaptPrompt` did undone. */
+/** Returns the events of a whole answer. `restore` reverses what `adaptPrompt` changed. */
 export function restored(reply: Reply, restore: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
   const events: ReplyEvent[] = [];
   for (const event of eventsOf(reply)) events.push(...restore.push(event));
@@ -330,14 +338,14 @@ export function restored(reply: Reply, restore: Machine<ReplyEvent, ReplyEvent>)
   return events;
 }
 
-/** A whole answer as a feed of one read. */
+/** Returns a feed that gives a whole answer in one read. */
 export function wholeFeed(answer: ReplyEvent[], estimator: UsageEstimator): EventFeed {
   let events: ReplyEvent[] | undefined = answer;
   return {
     async read() {
-      const all = events;
+      const unread = events;
       events = undefined;
-      return all === undefined ? undefined : await estimator.estimate(all);
+      return unread === undefined ? undefined : await estimator.estimate(unread);
     },
     cancel: () => void (events = undefined),
   };

@@ -1,4 +1,4 @@
-/** Reads whole answers of upstreams: results and errors. */
+/** Reads whole answers of upstreams, errors among them, and the headers that clients get. */
 import { type Fault, GatewayError, type VendorError } from "../errors.ts";
 import {
   isObject,
@@ -15,8 +15,9 @@ import { type ContentFilter, redactSecrets, redactShapes } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 import type { HeaderFilter, ResponseHeader } from "../http1/mod.ts";
 
-/** Largest whole answer, and largest error body, in bytes. */
+/** Largest whole answer, in bytes. */
 export const ANSWER_BYTES = 64 * 1024 * 1024;
+/** Largest error body, in bytes. */
 const ERROR_BYTES = 64 * 1024;
 
 /** JSON limits for answers of upstreams. */
@@ -29,8 +30,8 @@ export interface WholeAnswer extends ObjectText {
 
 /** Reads a whole answer through the redaction filter. @throws {GatewayError} `upstream` */
 export async function readWhole(incoming: Incoming, filter?: ContentFilter): Promise<WholeAnswer> {
-  const body = await incoming.text(ANSWER_BYTES);
-  const text = filter === undefined ? body : filter(body);
+  const received = await incoming.text(ANSWER_BYTES);
+  const text = filter === undefined ? received : filter(received);
   const parsed = await parseAnswer(text);
   if (parsed === undefined || !isObject(parsed.value)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
@@ -38,7 +39,7 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
   return { text, value: parsed.value, members: parsed.members };
 }
 
-/** Maps an answer other than 200 to an error. */
+/** Reads an answer with another status than 200, and returns its error. */
 export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
   const { status } = incoming;
   if (status < 400) {
@@ -65,11 +66,11 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   return error.with({ retryAfterMs });
 }
 
-/** Most UTF-16 code units of a vendor's message that are logged. */
-const LOGGED_MESSAGE = 300;
+/** Longest part of a vendor's message that is logged, in UTF-16 code units. */
+const MAX_LOGGED_LENGTH = 300;
 
 function vendorError(incoming: Incoming, body: Json): VendorError {
-  const message = redactShapes(vendorMessage(body), LOGGED_MESSAGE).slice(0, LOGGED_MESSAGE);
+  const message = redactShapes(vendorMessage(body), MAX_LOGGED_LENGTH).slice(0, MAX_LOGGED_LENGTH);
   const requestId = requestIdOf(incoming);
   return {
     status: incoming.status,
@@ -79,26 +80,26 @@ function vendorError(incoming: Incoming, body: Json): VendorError {
   };
 }
 
-/** Returns the vendor's id of a request; `undefined` if there is none, or none that can be written to a log. */
+/** Returns the vendor's id of a request; `undefined` if there is none, or if it is not safe to log. */
 export function requestIdOf(incoming: Pick<Incoming, "header">): string | undefined {
   const id = incoming.header("x-request-id") ?? incoming.header("request-id");
   return id !== null && /^[\x21-\x7e]{1,200}$/.test(id) ? redactSecrets(id) : undefined;
 }
 
-/** The code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */
+/** Returns the code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */
 function codeOf(body: Json): Pick<VendorError, "code"> {
   const value = Array.isArray(body) ? body[0] : body;
   const error = isObject(value) ? value.error : undefined;
   if (!isObject(error)) return {};
   const code = stringOf(error.code) ?? stringOf(error.status) ?? stringOf(error.type);
-  // Anything else may hold a secret, or a text of the client's.
+  // Anything else may contain a secret, or text of the client.
   const isCode = code !== undefined && /^[A-Za-z0-9_.-]{1,64}$/.test(code) && redactSecrets(code) === code;
   return isCode ? { code } : {};
 }
 
 /** Returns the message of an error body in the forms of OpenAI, Anthropic, Google and FastAPI; empty without one. */
 function vendorMessage(body: Json): string {
-  // Google wraps errors of streams into a list.
+  // Google puts the errors of streams into a list.
   const value = Array.isArray(body) ? body[0] : body;
   if (!isObject(value)) return typeof value === "string" && !value.trimStart().startsWith("<") ? value : "";
   const { error } = value;
@@ -119,7 +120,9 @@ function faultOf({ kind, code }: GatewayError, status: number): Fault {
   return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
-/** Seconds or milliseconds. HTTP dates are ignored, because they depend on two clocks. */
+/**
+ * Reads `retry-after-ms` or `retry-after`, in milliseconds. HTTP dates are ignored, because they depend on two clocks.
+ */
 function readRetryAfter(incoming: Incoming): number | undefined {
   const ms = Number(incoming.header("retry-after-ms") ?? NaN);
   if (ms > 0 && ms <= 3_600_000) return ms;
@@ -135,26 +138,26 @@ async function parseAnswer(text: string): Promise<JsonDocument | undefined> {
   }
 }
 
-/** The header that an upstream's request id is passed on in: the gateway's answers have ids of their own. */
+/** Header for an upstream's request id. It has another name because the gateway's answers have ids of their own. */
 const UPSTREAM_REQUEST_ID = "x-sluice-upstream-request-id";
 
-/** Names of an upstream's request id, those of OpenAI first. */
-const REQUEST_IDS = ["x-request-id", "request-id"] as const;
+/** Headers with an upstream's request id, OpenAI's first. */
+const REQUEST_ID_HEADERS = ["x-request-id", "request-id"] as const;
 
-/** Makes the test of header names in lower case for patterns. */
+/** Returns a filter for header names in lower case. @param patterns names, or prefixes with `*` at the end */
 export function matchHeaders(patterns: readonly string[]): HeaderFilter {
   const names = new Set(patterns.filter((pattern) => !pattern.endsWith("*")));
   const prefixes = patterns.filter((pattern) => pattern.endsWith("*")).map((pattern) => pattern.slice(0, -1));
   return (name) => names.has(name) || prefixes.some((prefix) => name.startsWith(prefix));
 }
 
-/** The headers of an answer for the client, without secrets. */
+/** Returns the headers of an answer for the client, without secrets. */
 export function forwardedHeaders(
   incoming: Pick<Incoming, "header" | "others">,
   forwards: HeaderFilter,
 ): ResponseHeader[] {
   const headers = (incoming.others ?? []).map(([name, value]): ResponseHeader => [name, redactSecrets(value)]);
-  const idName = REQUEST_IDS.find((name) => forwards(name) && incoming.header(name) !== null);
+  const idName = REQUEST_ID_HEADERS.find((name) => forwards(name) && incoming.header(name) !== null);
   if (idName !== undefined) headers.push([UPSTREAM_REQUEST_ID, redactSecrets(incoming.header(idName) ?? "")]);
   return headers;
 }

@@ -1,4 +1,4 @@
-/** Creates the upstreams of a configuration. */
+/** Creates the upstreams of a configuration: for text, images, embeddings and reranking. */
 import { type Catalog, kindOf } from "../catalog/catalog.ts";
 import type { Config, HttpUpstreamConfig } from "../config.ts";
 import type { ImageUpstream } from "../images/types.ts";
@@ -24,9 +24,9 @@ import { baseUrlOf, vendorOf } from "./vendors.ts";
 /** The upstreams of a configuration, by name. */
 export interface Upstreams {
   readonly upstreams: ReadonlyMap<string, Upstream>;
-  /** Those that make images, by the same names. */
+  /** The upstreams that make images, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
-  /** Those that make embeddings or rerank documents, by the same names. */
+  /** The upstreams that make embeddings or rerank documents, by the same names. */
   readonly retrievalUpstreams: ReadonlyMap<string, RetrievalUpstream>;
 }
 
@@ -62,13 +62,13 @@ export function closeUpstreams({ upstreams, imageUpstreams, retrievalUpstreams }
   }
 }
 
-/** Names of the upstreams that models for embeddings or reranking go to: no other one needs connections for them. */
+/** Returns the names of the upstreams with models for embeddings or reranking. Only these need connections for them. */
 function retrievalHostsOf({ models }: Catalog): ReadonlySet<string> {
   const rows = models.filter((model) => kindOf(model) === "embedding" || kindOf(model) === "rerank");
   return new Set(rows.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
 }
 
-/** Issuers of the signatures that the catalog's models make. */
+/** Returns the issuers of the signatures that the catalog's models make. */
 function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<string> {
   const issuers = models.flatMap(({ targets }) =>
     targets.flatMap(({ upstream: name, model }) => {

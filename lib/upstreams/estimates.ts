@@ -1,20 +1,20 @@
-/** Counts tokens that the upstream does not report. */
+/** Adds token counts that the upstream does not report to the events of an answer. */
 import type { ContentBlock, OpenBlock, Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 
-/** Inputs of the estimates for one answer. */
+/** The request whose tokens are counted. */
 export interface EstimatedRequest {
   prompt: Prompt;
-  /** Size of the prompt in o200k tokens. */
+  /** Returns the size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
 }
 
 /**
- * Completes the usage of one answer. Messages clients expect input tokens in the first event; most other upstreams report
- * them in the last one, so they are counted unless the whole answer is there. Output is counted when the upstream reports
- * none, as many hosts do, or when the gateway cut the answer.
+ * Completes the usage of one answer. Clients of the messages protocol expect input tokens in the first event. Most
+ * other upstreams report them in the last event, so they are counted unless the whole answer has arrived. Output is
+ * counted if the upstream reports none, as many hosts do, or if the gateway cut the answer.
  */
 export class UsageEstimator {
   readonly #request: EstimatedRequest;
@@ -25,14 +25,14 @@ export class UsageEstimator {
     this.#request = request;
   }
 
-  /** The next events of the answer, changed in place; a promise only where tokens have to be counted. */
+  /** Completes the next events of the answer in place. @returns the events; a promise if tokens must be counted */
   estimate(events: ReplyEvent[]): ReplyEvent[] | Promise<ReplyEvent[]> {
     let counts = false;
-    for (const [at, event] of events.entries()) {
+    for (const [index, event] of events.entries()) {
       if (event.type === "start" && this.#needsCount(event)) {
         const usage = reportedInput(events);
         if (usage === undefined) counts = true;
-        else events[at] = { ...event, usage };
+        else events[index] = { ...event, usage };
       } else if (event.type === "open") this.#blocks[event.index] = { block: event.block, texts: [] };
       else if (event.type === "delta") this.#blocks[event.index]?.texts.push(event.text);
       else if (this.#needsCount(event)) counts = true;
@@ -48,11 +48,11 @@ export class UsageEstimator {
   }
 
   async #count(events: ReplyEvent[]): Promise<ReplyEvent[]> {
-    for (const [at, event] of events.entries()) {
+    for (const [index, event] of events.entries()) {
       if (!this.#needsCount(event)) continue;
-      if (event.type === "start") events[at] = { ...event, usage: await this.#withInput(event.usage) };
+      if (event.type === "start") events[index] = { ...event, usage: await this.#withInput(event.usage) };
       if (event.type === "finish") {
-        events[at] = { ...event, usage: await this.#withOutput(await this.#withInput(event.usage)) };
+        events[index] = { ...event, usage: await this.#withOutput(await this.#withInput(event.usage)) };
       }
     }
     return events;
@@ -73,7 +73,7 @@ export class UsageEstimator {
   }
 }
 
-/** The input tokens that the last event of a whole answer reports; undefined if there are none. */
+/** Returns the usage of the input from the last event of a whole answer; undefined if it is not reported. */
 function reportedInput(events: readonly ReplyEvent[]): TokenUsage | undefined {
   const last = events.at(-1);
   if (last?.type !== "finish" || last.usage.prompt === undefined) return undefined;

@@ -16,12 +16,13 @@ import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHostProbes, type HostReachability } from "./reachability.ts";
 import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport, TransportOptions } from "./transport.ts";
 
-/** Limits on draining a released answer, in bytes and milliseconds. A drained connection can be reused. */
-const REST_BYTES = 64 * 1024;
-const REST_MS = 1_000;
+/** Most bytes that are read of a released answer, so that its connection can be reused. */
+const MAX_RELEASED_BYTES = 64 * 1024;
+/** Longest time for which a released answer is read, in milliseconds. */
+const MAX_RELEASED_MS = 1_000;
 
-/** A probed host gets the connect limit anew where less of it is left, in milliseconds. */
-const PROBE_MS = 100;
+/** Least time for a probe, in milliseconds. If less of the connect limit is left, the limit starts again. */
+const MIN_PROBE_MS = 100;
 
 /** Options of a transport over `fetch`. */
 export interface FetchOptions extends TransportOptions {
@@ -31,8 +32,8 @@ export interface FetchOptions extends TransportOptions {
 
 /**
  * Creates a transport over `fetch`. HTTP/1.1 is preferred because HTTP/2 streams wait silently at the peer's stream limit.
- * Redirects are not followed, because that would send the key to another host. Deno itself resends a request whose kept
- * connection ends before the answer, even if the request had arrived.
+ * Redirects are not followed, because that would send the key to another host. If a reused connection ends before the
+ * answer, Deno itself resends the request, even if it had arrived.
  */
 export function createFetchTransport(
   { idleConnections = 256, version = "1.1", guard, keepsHeader }: FetchOptions = {},
@@ -49,9 +50,9 @@ export function createFetchTransport(
   const hosts = createHostProbes(undefined, guard);
   const timers = createRequestTimers();
   return {
-    async send({ url, headers, body: parts, signal, limits }) {
-      const isLong = typeof parts === "string" && parts.length > LARGE_BODY_BYTES;
-      const body = isLong ? await runSliced(encodeUtf8(parts)) : isPieces(parts) ? joinPieces(parts) : parts;
+    async send({ url, headers, body: given, signal, limits }) {
+      const isLong = typeof given === "string" && given.length > LARGE_BODY_BYTES;
+      const body = isLong ? await runSliced(encodeUtf8(given)) : isPieces(given) ? joinPieces(given) : given;
       const call = new AbortController();
       const abort = { handleEvent: () => call.abort(signal.reason) };
       if (signal.aborted) abort.handleEvent();
@@ -61,10 +62,10 @@ export function createFetchTransport(
         timer.stop();
         signal.removeEventListener("abort", abort);
       };
-      let isJudged = false;
+      let isChecked = false;
       try {
         const pinned = await abortable(urls.of(url), call.signal);
-        isJudged = true;
+        isChecked = true;
         const response = await fetch(pinned.url, {
           method: "POST",
           headers: { ...headers, ...pinned.headers, "accept-encoding": "identity", "user-agent": "sluice" },
@@ -79,7 +80,7 @@ export function createFetchTransport(
         urls.forget(url);
         const error = failure(call.signal, "Cannot reach the model's upstream", cause);
         // A request that failed before the address check was never sent.
-        throw error instanceof GatewayError && error.cause === cause && !isJudged
+        throw error instanceof GatewayError && error.cause === cause && !isChecked
           ? error.with({ fault: "unreachable" })
           : error;
       }
@@ -95,7 +96,8 @@ export function createFetchTransport(
 }
 
 /**
- * True if no connection could be made (DNS, TCP or TLS). Deno reports this in the message of the error or of its cause.
+ * Returns whether an error means that no connection could be made (DNS, TCP or TLS). Deno reports this in the message
+ * of the error or of its cause.
  */
 function isUnreachable(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
@@ -107,9 +109,11 @@ function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, strin
   return typeof body === "object" && !(body instanceof ReadableStream);
 }
 
-interface Call {
+/** A call whose answer is received. */
+interface ReceivedCall {
   call: AbortController;
   timer: CallTimer;
+  /** Stops the time limits, and ends listening to the caller's signal. */
   finish: () => void;
   released: Released;
   keepsHeader: HeaderFilter | undefined;
@@ -123,10 +127,10 @@ interface Released {
   closed: boolean;
 }
 
-function receive(response: Response, { call, timer, finish, released, keepsHeader }: Call): Incoming {
+function receive(response: Response, { call, timer, finish, released, keepsHeader }: ReceivedCall): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
-  let isReleased = false;
+  let over = false;
   const incoming: Incoming = {
     status: response.status,
     header: (name) => response.headers.get(name),
@@ -137,11 +141,11 @@ function receive(response: Response, { call, timer, finish, released, keepsHeade
         const piece = await reader?.read();
         timer.progress();
         if (piece?.value !== undefined) return piece.value;
-        isReleased = true;
+        over = true;
         finish();
         return undefined;
       } catch (cause) {
-        isReleased = true;
+        over = true;
         finish();
         throw failure(call.signal, "The upstream's answer broke off", cause);
       }
@@ -161,22 +165,22 @@ function receive(response: Response, { call, timer, finish, released, keepsHeade
       return text + decode();
     },
     release() {
-      if (isReleased) return;
+      if (over) return;
       if (released.closed) return incoming.cancel();
-      isReleased = true;
+      over = true;
       finish();
       const stop = () => {
         clearTimeout(timer);
         released.stops.delete(stop);
         call.abort();
       };
-      const timer = setTimeout(stop, REST_MS);
+      const timer = setTimeout(stop, MAX_RELEASED_MS);
       released.stops.add(stop);
-      void readRest(reader).then(stop);
+      void readReleased(reader).then(stop);
     },
     cancel() {
-      if (isReleased) return;
-      isReleased = true;
+      if (over) return;
+      over = true;
       finish();
       // Aborting also closes the connection.
       call.abort();
@@ -194,16 +198,16 @@ function receive(response: Response, { call, timer, finish, released, keepsHeade
   return incoming;
 }
 
-/** The headers that are kept beside the usual ones. */
+/** Returns the headers that are kept besides the usual ones. */
 function othersOf(headers: Headers, keepsHeader: HeaderFilter): ResponseHeader[] {
   const usual: readonly string[] = RESPONSE_HEADERS;
   return [...headers].filter(([name]) => !usual.includes(name) && keepsHeader(name));
 }
 
-/** Drains an answer. Resolves at its end, at the size limit, or when the call is aborted. */
-async function readRest(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<void> {
+/** Reads the rest of a released answer. Resolves at its end, at the size limit, or when the call is aborted. */
+async function readReleased(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<void> {
   try {
-    for (let bytes = 0; bytes <= REST_BYTES;) {
+    for (let bytes = 0; bytes <= MAX_RELEASED_BYTES;) {
       const piece = await reader?.read();
       if (piece?.value === undefined) return;
       bytes += piece.value.length;
@@ -223,7 +227,9 @@ function failure(signal: AbortSignal, message: string, cause: unknown): unknown 
   });
 }
 
-/** The time limits of a call, which also takes signs of life of the host: `fetch` does not show its connect phase. */
+/**
+ * The time limits of a call. It also records signs of life of the host, because `fetch` does not report connections.
+ */
 type CallTimer = Pick<RequestTimer, "wait" | "head" | "progress" | "stop">;
 
 /** Starts the time limits of a call. A host that gives no sign of life for half of the connect limit is probed. */
@@ -236,9 +242,9 @@ function startTimer(
   timer.connecting();
   const probe = setTimeout(() => {
     const leftMs = timer.started + connectMs - performance.now();
-    // If this process was held up, its probe is late, so the host gets more time.
-    if (leftMs < PROBE_MS) timer.connecting();
-    host.probe(leftMs < PROBE_MS ? connectMs : leftMs);
+    // If this process stalled, the probe is late, so the host gets more time.
+    if (leftMs < MIN_PROBE_MS) timer.connecting();
+    host.probe(leftMs < MIN_PROBE_MS ? connectMs : leftMs);
   }, connectMs / 2);
   const ignoreSign = host.nextSign(() => {
     clearTimeout(probe);

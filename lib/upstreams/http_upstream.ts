@@ -1,4 +1,4 @@
-/** An upstream reached over the network, for all protocols. */
+/** An upstream for text that is reached over the network, in any protocol. */
 import { GatewayError } from "../errors.ts";
 import type { HeaderFilter } from "../http1/mod.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
@@ -23,7 +23,7 @@ export interface HttpUpstreamOptions {
   name: string;
   vendor: Vendor;
   baseUrl: string;
-  /** The protocols this one speaks, the preferred one first. */
+  /** The protocols that the upstream speaks, the preferred one first. */
   protocols: readonly [Protocol, ...Protocol[]];
   key: Secret | undefined;
   quirk: Quirk;
@@ -31,11 +31,11 @@ export interface HttpUpstreamOptions {
   issuers: ReadonlySet<string>;
   limits: TimeLimits;
   transport: Transport;
-  /** Headers of answers that clients get; absent: none. The transport keeps them. */
+  /** Selects headers of answers that clients get; absent: none. The transport must keep the same headers. */
   forwards?: HeaderFilter | undefined;
 }
 
-/** Makes an upstream of a vendor. */
+/** Creates an upstream. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport } = options;
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
@@ -47,7 +47,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     try {
       return await attemptOnce(call);
     } catch (error) {
-      // With signatures that the vendor no longer accepts, the conversation would always fail.
+      // If the vendor no longer accepts old signatures, every further request of the conversation would fail.
       if (!isSignatureError(error) || !hasReasoning(call)) throw error;
       call.dropped.add(PARAMETER_NAMES[call.prompt.protocol].signed);
       return await attemptOnce(withoutReasoning(call));
@@ -63,7 +63,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       headers: headersFor(call, attempt.protocol),
       body: attempt.body,
       signal,
-      // A whole answer arrives at once when it is complete.
+      // An answer that is not streamed arrives at once when it is complete.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
     const incoming = await transport.send(outgoing);
@@ -76,12 +76,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       let answer: Answer;
       if (prompt.stream) answer = attempt.stream(incoming);
       else {
-        const wholeAnswer = await readWhole(incoming, filter);
-        const isLong = wholeAnswer.text.length > LONG_TEXT_CHARS;
-        answer = attempt.writeWhole(
-          wholeAnswer,
-          isLong ? await writeLongInputs(wholeAnswer.value, attempt.protocol) : undefined,
-        );
+        const body = await readWhole(incoming, filter);
+        const isLong = body.text.length > LONG_TEXT_CHARS;
+        answer = attempt.writeWhole(body, isLong ? await writeLongInputs(body.value, attempt.protocol) : undefined);
       }
       if (forwarded !== undefined) answer.forwarded = forwarded;
       answer.requestId = requestIdOf(incoming);
@@ -92,10 +89,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     }
   }
 
-  /** Only Gemini's address depends on the model. The others are cached: V8 looks up a newly built string slowly. */
+  /**
+   * Returns the URL. Only Gemini's depends on the model. The others are cached, because V8 looks up new strings slowly.
+   */
   function addressFor(protocol: Protocol, { prompt: { stream }, target: { model } }: Call): string {
-    const place = { vendor, baseUrl: options.baseUrl, protocol, model, stream };
-    return protocol === "gemini" ? addressOf(place) : addresses[protocol] ??= addressOf(place);
+    const parts = { vendor, baseUrl: options.baseUrl, protocol, model, stream };
+    return protocol === "gemini" ? addressOf(parts) : addresses[protocol] ??= addressOf(parts);
   }
 
   function headersFor({ client, prompt }: Call, protocol: Protocol): Record<string, string> {
@@ -105,9 +104,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       ...auth,
     };
     if (protocol !== "messages") return headers;
-    const own = prompt.protocol === "messages";
-    headers["anthropic-version"] = (own ? client.header("anthropic-version") : null) ?? MESSAGES_VERSION;
-    const betas = own ? client.header("anthropic-beta") : null;
+    const isMessagesClient = prompt.protocol === "messages";
+    headers["anthropic-version"] = (isMessagesClient ? client.header("anthropic-version") : null) ?? MESSAGES_VERSION;
+    const betas = isMessagesClient ? client.header("anthropic-beta") : null;
     if (betas !== null && /^[\x20-\x7e]{1,4096}$/.test(betas)) headers["anthropic-beta"] = betas;
     return headers;
   }
@@ -122,7 +121,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   };
 }
 
-/** Matches Anthropic's errors about reasoning that it does not accept back. */
+/** Returns whether an error is one of Anthropic's about reasoning in the conversation that it does not accept. */
 function isSignatureError(error: unknown): boolean {
   return error instanceof GatewayError && error.kind === "invalid" && error.fault !== "unfit" &&
     /signature.*thinking|thinking.*(signature|cannot be modified)|Expected `?thinking/is.test(error.message);

@@ -7,10 +7,10 @@ import { yieldToEventLoop } from "../scheduler.ts";
 import type { PrewrittenJson } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/write_function_responses.ts";
 
-/** Protocols with tool input as an object. In the others it is text, as in the canonical form. */
+/** Protocols in which tool input is an object. In the others it is text, as in the canonical form. */
 const OBJECT_INPUTS: ReadonlySet<Protocol> = new Set<Protocol>(["messages", "gemini"]);
 
-/** Characters of inputs that are parsed without yielding, all together. */
+/** Total length of inputs above which they are parsed in slices, in characters. */
 const LONG_INPUTS_CHARS = 65_536;
 
 /** Longest time without yielding to the event loop, in milliseconds. */
@@ -56,7 +56,9 @@ function objectsOf(list: Json | undefined): JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
+/** A message or a reply. */
 type Holder = { blocks: ContentBlock[] };
+/** Returns the text of a block that must become an object; undefined if there is none. */
 type TextOf = (block: ContentBlock) => string | undefined;
 
 function lengthOf(holders: readonly Holder[], textOf: TextOf): number {
@@ -67,9 +69,9 @@ function lengthOf(holders: readonly Holder[], textOf: TextOf): number {
   return length;
 }
 
-/** Holders without parsed texts stay unchanged. */
+/** Parses the texts of all blocks. Holders without such texts are returned unchanged. */
 async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf): Promise<T[]> {
-  const all: T[] = [];
+  const results: T[] = [];
   let end = performance.now() + SLICE_MS;
   for (const holder of holders) {
     const blocks: ContentBlock[] = [];
@@ -81,12 +83,12 @@ async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf):
       }
       blocks.push(text === undefined ? block : withObject(block, await readObject(text)));
     }
-    all.push(blocks.every((block, at) => block === holder.blocks[at]) ? holder : { ...holder, blocks });
+    results.push(blocks.every((block, index) => block === holder.blocks[index]) ? holder : { ...holder, blocks });
   }
-  return all;
+  return results;
 }
 
-/** Tool arguments, which every object protocol needs as an object. */
+/** Returns the arguments of a tool call. Protocols with object inputs need them as an object. */
 function textOfCall(block: ContentBlock): string | undefined {
   return block.type === "tool_call" && block.custom !== true ? block.arguments : undefined;
 }
@@ -100,7 +102,7 @@ function withObject(block: ContentBlock, object: JsonObject | null): ContentBloc
   return block.type === "tool_result" ? { ...block, output: object } : block;
 }
 
-/** Parses an object; null for anything else. */
+/** Parses an object; returns null for anything else. */
 async function readObject(text: string): Promise<JsonObject | null> {
   try {
     const { value } = await parseDocument(text);

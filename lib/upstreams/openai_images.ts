@@ -8,12 +8,12 @@ import { requestIdOf } from "./answers.ts";
 import { sendFailure, statusFailure } from "./openai_images/map_errors.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
 import { formBytes, formType, writeForm } from "./openai_images/multipart.ts";
-import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
+import { type ImageCallParameters, writeEdit, writeMembers } from "./openai_images/request.ts";
 import { limitsFor } from "./prepare_attempt.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { imageAddressOf, type Vendor } from "./vendors.ts";
 
-/** Options of an images upstream. */
+/** Options of an image upstream. */
 export interface OpenaiImagesOptions {
   /** Upstream name in the configuration. */
   name: string;
@@ -22,39 +22,39 @@ export interface OpenaiImagesOptions {
   key: Secret | undefined;
   /** `totalMs` limits the whole request. `idleMs` starts with the first bytes of an answer and does not apply to streams. */
   limits: TimeLimits;
-  /** Use a transport without idle connections: see `TransportOptions`. */
+  /** Should have no idle connections: see `TransportOptions`. */
   transport: Transport;
 }
 
 /**
- * Longest wait for the response head of a stream, in milliseconds. After that the client's stream starts and carries any
- * error: hosts that cannot stream send nothing for minutes.
+ * Longest wait for the response head of a stream, in milliseconds. After that the client's stream starts, and later
+ * errors are sent in it, because hosts that cannot stream send nothing for minutes.
  */
 const HEAD_WAIT_MS = 5_000;
 
 /**
- * Creates an images upstream. An error is final if the images may be under way, so that they are not generated twice. Images
- * are billed by size; from the host's usage only the tokens of uploaded images are read, if they have a price.
+ * Creates an image upstream. An error is final if the host may be making the images, so that they are not made twice.
+ * Images are billed by size. From the host's usage only the tokens of uploaded images are read, if they have a price.
  */
 export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
   const { vendor, baseUrl, key, transport } = options;
 
   async function create(call: ImageCall): Promise<ImageFeed> {
     const { request, target } = call;
-    const disconnected = new AbortController();
-    const leave = () => disconnected.abort();
-    const signal = AbortSignal.any([call.signal, disconnected.signal]);
+    const cancelled = new AbortController();
+    const cancel = () => cancelled.abort();
+    const signal = AbortSignal.any([call.signal, cancelled.signal]);
     const stream = request.stream && target.images?.whole !== true;
     if (request.stream && !stream && request.partialImages > 0) call.dropped.add("partial_images");
     const parts = isSplit(call, stream) ? request.n : 1;
-    const attempt = { target, stream, n: request.n / parts };
+    const parameters = { target, stream, n: request.n / parts };
     const starts = Array.from(
       { length: parts },
-      () => start(call, { attempt, signal, limits: limitsFor(call, options.limits, "image") }),
+      () => start(call, { parameters, signal, limits: limitsFor(call, options.limits, "image") }),
     );
-    const feed = starts.length > 1 ? mergedFeed(starts, leave) : lateFeed(asOne(starts), leave);
+    const feed = starts.length > 1 ? mergedFeed(starts, cancel) : lateFeed(firstStart(starts), cancel);
     try {
-      await (request.stream ? withinHeadWait(asOne(starts)) : asOne(starts));
+      await (request.stream ? withinHeadWait(firstStart(starts)) : firstStart(starts));
       return feed;
     } catch (error) {
       feed.cancel();
@@ -64,15 +64,15 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
 
   async function start(
     { request, model, identify }: ImageCall,
-    { attempt, signal, limits }: { attempt: Asking; signal: AbortSignal; limits: TimeLimits },
+    { parameters, signal, limits }: { parameters: ImageCallParameters; signal: AbortSignal; limits: TimeLimits },
   ): Promise<ImageFeed> {
     let incoming;
     try {
       incoming = await transport.send({
         url: imageAddressOf(baseUrl, request.kind),
-        ...bodyOf(request, attempt),
+        ...bodyOf(request, parameters),
         signal,
-        limits: timesOf(limits, attempt.stream),
+        limits: timesOf(limits, parameters.stream),
       });
     } catch (error) {
       throw sendFailure(error);
@@ -81,23 +81,26 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     const requestId = requestIdOf(incoming);
     if (requestId !== undefined) identify(requestId);
     const readsUsage = request.kind === "edit" && pricesOf(model).some(({ input_image }) => input_image !== undefined);
-    return answerFeed(incoming, { request, n: attempt.n, signal, readsUsage });
+    return answerFeed(incoming, { request, n: parameters.n, signal, readsUsage });
   }
 
-  function bodyOf(request: ImageCall["request"], attempt: Asking): Pick<Outgoing, "headers" | "body" | "bodyBytes"> {
+  function bodyOf(
+    request: ImageCall["request"],
+    parameters: ImageCallParameters,
+  ): Pick<Outgoing, "headers" | "body" | "bodyBytes"> {
     const headers = {
-      accept: attempt.stream ? "text/event-stream" : "application/json",
+      accept: parameters.stream ? "text/event-stream" : "application/json",
       ...(key !== undefined && vendor.auth(key.reveal())),
     };
     if (request.kind === "generation") {
       return {
         headers: { ...headers, "content-type": "application/json" },
-        body: writeJson(writeMembers(request, attempt)),
+        body: writeJson(writeMembers(request, parameters)),
       };
     }
     // 122 random bits drawn after the upload, so an upload cannot contain the boundary.
     const boundary = `sluice-${crypto.randomUUID()}`;
-    const form = writeEdit(request, attempt);
+    const form = writeEdit(request, parameters);
     return {
       headers: { ...headers, "content-type": formType(boundary) },
       body: writeForm(form, boundary),
@@ -108,23 +111,23 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
   return { create, close: () => transport.close() };
 }
 
-/** All current and future prices of a model. */
+/** Returns all current and future prices of a model. */
 function pricesOf({ pricing, price_changes }: ImageCall["model"]): readonly Pick<Pricing, "input_image">[] {
   return [pricing, ...price_changes];
 }
 
-/** Stream events do not say which of several images a preview belongs to, so each image gets a call of its own. */
+/** Returns whether each image needs its own call. Streams do not say to which image a preview belongs. */
 function isSplit({ request, target }: ImageCall, stream: boolean): boolean {
   return request.n > 1 && (target.images?.single === true || (stream && request.partialImages > 0));
 }
 
-/** An image takes minutes without any byte, so only the total time is limited. */
+/** Returns the time limits. Making an image takes minutes without any byte, so mainly the total time is limited. */
 function timesOf({ connectMs, idleMs, totalMs }: TimeLimits, stream: boolean): TimeLimits {
   return { connectMs, firstByteMs: totalMs, idleMs: stream ? totalMs : idleMs, totalMs, begins: "body" };
 }
 
 /** Resolves to the first call that starts. @throws if none does: preferably a final error or an invalid request */
-async function asOne(starts: readonly Promise<ImageFeed>[]): Promise<ImageFeed> {
+async function firstStart(starts: readonly Promise<ImageFeed>[]): Promise<ImageFeed> {
   try {
     return await Promise.any(starts);
   } catch (error) {
@@ -134,7 +137,7 @@ async function asOne(starts: readonly Promise<ImageFeed>[]): Promise<ImageFeed> 
   }
 }
 
-/** Waits for a start, at most `HEAD_WAIT_MS`. */
+/** Waits for a start, but at most `HEAD_WAIT_MS`. */
 async function withinHeadWait(start: Promise<unknown>): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const wait = new Promise<void>((resolve) => {

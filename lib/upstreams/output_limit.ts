@@ -1,35 +1,35 @@
-/** Enforces output limits that are lower than the upstream accepts, by cutting the answer. */
+/** Cuts answers at output limits that are lower than the upstream accepts. */
 import { eventsOf, ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, ContentBlockOf, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { loadTokenCounter, type TokenCounter, tokenPieces } from "../o200k/mod.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed } from "./upstream.ts";
 
-/** Upper bound on the characters of an o200k_base token. */
-const LONGEST_TOKEN = 256;
+/** Upper bound of the characters in an o200k_base token. */
+const MAX_TOKEN_CHARS = 256;
 
 /**
- * Limits an answer to `limit` tokens, reasoning included; a cut answer finishes with `length`. The upstream is read to its
- * end, because only its final usage has the reasoning tokens and the cost. All content is sent after the upstream's last
- * event.
+ * Limits an answer to `limit` tokens, including reasoning. A cut answer finishes with `length`. The upstream is read to
+ * its end, because only its final usage has the reasoning tokens and the cost. All content is sent after the upstream's
+ * last event.
  */
 export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
-  const folder = new ReplyAggregator();
-  let room = limit * LONGEST_TOKEN;
+  const aggregator = new ReplyAggregator();
+  let room = limit * MAX_TOKEN_CHARS;
   let isTooLong = false;
 
-  /** Discards text that is certainly beyond the limit, so that memory stays bounded. */
+  /** Stores an event. Text that is certainly beyond the limit is discarded, so that memory stays bounded. */
   function keep(event: ReplyEvent): void {
-    if (event.type !== "delta") return folder.push(event);
+    if (event.type !== "delta") return aggregator.push(event);
     const text = event.text.slice(0, characterEnd(event.text, room));
     room -= text.length;
     if (text.length < event.text.length) isTooLong = true;
-    if (text !== "") folder.push({ ...event, text });
+    if (text !== "") aggregator.push({ ...event, text });
   }
 
   async function end(finish: ReplyEvent): Promise<ReplyEvent[]> {
-    folder.push(finish);
-    const reply = folder.end();
+    aggregator.push(finish);
+    const reply = aggregator.end();
     if (!isTooLong && fits(reply, limit)) return withoutStart(reply);
     return withoutStart(cutReply(reply, limit, await loadTokenCounter()));
   }
@@ -55,7 +55,7 @@ function withoutStart(reply: Reply): ReplyEvent[] {
   return eventsOf(reply).slice(1);
 }
 
-/** True if the upstream's count is within the limit. Some hosts report 0 for unknown. */
+/** Returns whether the upstream reports a plausible count within the limit. Some hosts report 0 for unknown. */
 function fits({ finish, usage: { completion = 0 } }: Reply, limit: number): boolean {
   return finish !== "length" && completion > 0 && completion <= limit;
 }
@@ -79,21 +79,22 @@ function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
   return { ...others, blocks, finish: "length" };
 }
 
-/** Billed reasoning tokens beyond the visible reasoning text. */
+/** Returns the billed reasoning tokens beyond those of the visible reasoning text. */
 function hiddenTokens({ blocks, usage: { reasoning = 0 } }: Reply, counter: TokenCounter): number {
   let visibleTokens = 0;
   for (const block of blocks) if (block.type === "reasoning") visibleTokens += counter.count(block.text);
   return Math.max(0, reasoning - visibleTokens);
 }
 
-interface Fitted {
+/** The part of a block that fits into the remaining tokens. */
+interface FittedBlock {
   blocks: ContentBlock[];
   tokens: number;
   isWhole: boolean;
 }
 
-/** Cuts a block to the remaining tokens. Tool calls are kept whole or left out. */
-function fitBlock(block: ContentBlock, room: number, counter: TokenCounter): Fitted {
+/** Cuts a block to the remaining tokens. A tool call is kept completely or left out. */
+function fitBlock(block: ContentBlock, room: number, counter: TokenCounter): FittedBlock {
   switch (block.type) {
     case "text":
     case "refusal":
@@ -108,13 +109,17 @@ function fitBlock(block: ContentBlock, room: number, counter: TokenCounter): Fit
   }
 }
 
-function fitText(block: ContentBlockOf<"text" | "refusal" | "reasoning">, room: number, counter: TokenCounter): Fitted {
+function fitText(
+  block: ContentBlockOf<"text" | "refusal" | "reasoning">,
+  room: number,
+  counter: TokenCounter,
+): FittedBlock {
   let text = "";
   let tokens = 0;
   for (const piece of tokenPieces(block.text, counter)) {
     if (piece === undefined) continue;
     if (tokens + piece.tokens > room) {
-      // Signatures and citation offsets are valid for the whole text only.
+      // Signatures and citation offsets are valid only for the whole text, so they are left out.
       return { blocks: text === "" ? [] : [{ type: block.type, text }], tokens, isWhole: false };
     }
     text += piece.text;

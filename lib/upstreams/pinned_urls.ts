@@ -1,16 +1,17 @@
 /**
- * URLs for `fetch` with checked hosts. Over plain HTTP/1.1 the URL contains the checked address. Over TLS the runtime
- * resolves the name again; a host swapped in between has no valid certificate and gets no request.
+ * Checks the hosts of URLs for `fetch`. Over plain HTTP/1.1 the resulting URL contains the checked address. Over TLS
+ * the runtime resolves the name again; if it then finds another host, that host has no valid certificate and gets no
+ * request.
  */
 import { isAddress } from "../access/networks.ts";
 import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
 import { proxyFor } from "./proxies.ts";
 
-/** Lifetime of a check, in milliseconds. */
-const CHECK_TTL_MS = 30_000;
+/** How long a check is valid, in milliseconds. */
+const CHECK_MS = 30_000;
 
-/** Time for one of several addresses to accept a connection, in milliseconds. */
-const TRY_MS = 2_000;
+/** Longest time for one of several addresses to accept a connection, in milliseconds. */
+const CONNECT_MS = 2_000;
 
 /** URL of a request, and its `host` header if that differs. */
 export interface PinnedUrl {
@@ -18,23 +19,26 @@ export interface PinnedUrl {
   headers: Readonly<Record<string, string>>;
 }
 
-/** Checked URLs by configured URL. */
+/** A cache of checked URLs. */
 export interface PinnedUrls {
-  /** @throws {BlockedAddress}, or the resolver's error */
+  /** Returns the checked URL for a configured URL. @throws {BlockedAddress}, or the resolver's error */
   of(url: string): Promise<PinnedUrl>;
   /** Discards a check, so that the name is resolved again after a failed connection. */
   forget(url: string): void;
 }
 
-/** Creates the cache of checked URLs. @param pins false: only check names, and let the runtime resolve them again */
+/**
+ * Creates the cache.
+ * @param pins false if URLs keep their names after the check, and the runtime resolves them again
+ */
 export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefined; pins: boolean }): PinnedUrls {
   const checks = new Map<string, { address: string | undefined; until: number }>();
 
-  /** Returns the address to connect to; `undefined` to use the name. */
-  async function findPinnedAddress(url: URL): Promise<string | undefined> {
+  /** Checks a host. @returns the address to connect to; `undefined` to use the name */
+  async function checkHost(url: URL): Promise<string | undefined> {
     const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
     const isProxied = proxyFor(url.href, (name) => Deno.env.get(name)) !== undefined;
-    // A proxy resolves names itself.
+    // A proxy resolves names itself, so they cannot be checked here.
     if (isProxied && !isAddress(hostname)) return undefined;
     const addresses = await allowedAddresses(hostname, { guard });
     if (isProxied || !pins || url.protocol !== "http:" || isAddress(hostname)) return undefined;
@@ -44,12 +48,12 @@ export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefi
   return {
     async of(text) {
       const url = new URL(text);
-      let known = checks.get(url.origin);
-      if (known === undefined || known.until < performance.now()) {
-        known = { address: await findPinnedAddress(url), until: performance.now() + CHECK_TTL_MS };
-        checks.set(url.origin, known);
+      let check = checks.get(url.origin);
+      if (check === undefined || check.until < performance.now()) {
+        check = { address: await checkHost(url), until: performance.now() + CHECK_MS };
+        checks.set(url.origin, check);
       }
-      const { address } = known;
+      const { address } = check;
       if (address === undefined) return { url: text, headers: {} };
       const headers = { host: url.host };
       url.hostname = address.includes(":") ? `[${address}]` : address;
@@ -65,7 +69,7 @@ async function firstOpen(addresses: readonly string[], port: number): Promise<st
   if (others.length === 0) return first;
   for (const hostname of addresses) {
     try {
-      (await Deno.connect({ hostname, port, signal: AbortSignal.timeout(TRY_MS) })).close();
+      (await Deno.connect({ hostname, port, signal: AbortSignal.timeout(CONNECT_MS) })).close();
       return hostname;
     } catch {
       // Try the next address.

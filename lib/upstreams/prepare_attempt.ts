@@ -1,4 +1,4 @@
-/** Decides whether a call is relayed or translated, and makes the attempt. */
+/** Decides whether a call is relayed or translated, and prepares the attempt. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
@@ -17,16 +17,20 @@ import type { Call, Upstream, UpstreamAttempt, UpstreamAttemptOptions } from "./
 
 /** Prepares the attempts of one upstream. */
 export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "protocolFor" | "minTokens">> {
+  /** Prepares an attempt. @throws {GatewayError} with fault `unfit` if the upstream cannot take the request */
   prepare(call: Call): Promise<UpstreamAttempt>;
 }
 
-/** The upstream's part in all requests of one protocol to one target. */
+/** The facts that all requests of one client protocol to one target share. */
 interface TargetRoute extends Pick<UpstreamAttemptOptions, "protocol" | "quirk" | "origin"> {
   /** Fewest tokens that an answer may be limited to. */
   minTokens: number;
 }
 
-/** Makes the attempts of an upstream. `filter` removes its key from answers. */
+/**
+ * Creates the attempt maker of an upstream.
+ * @param filter removes the upstream's key from answers; undefined: no key
+ */
 export function createAttemptMaker(
   options: Pick<HttpUpstreamOptions, "name" | "vendor" | "protocols" | "quirk" | "issuers">,
   filter: ContentFilter | undefined,
@@ -50,23 +54,24 @@ export function createAttemptMaker(
     }
   }
 
-  /** Issuer of the signatures in the model's answers. */
+  /** Returns the issuer of the signatures in a target's answers. */
   function issuerOf(target: Target): string {
     return modelIssuer(target.model, options);
   }
 
   /**
-   * A prompt is relayed as text if it was not truncated, its token limit is high enough for the vendor, and none of its
-   * signatures was made by another model of the gateway. Unknown signatures come from the upstream, which may resell models.
+   * Returns whether the client's text can be relayed: the prompt was not truncated, its token limit is high enough for
+   * the vendor, and none of its signatures comes from another model of the gateway. Unknown signatures are assumed to
+   * come from the upstream, which may resell models.
    */
   function canRelay(call: Call, { protocol, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.echo.prompt) return false;
     const { maxTokens = Infinity } = prompt;
-    if (vendor.hasMinTokens === true && maxTokens < minTokens) return false;
+    if (vendor.hasLeastTokens === true && maxTokens < minTokens) return false;
     if (prompt.plain !== undefined) {
       const { issuer = own } = prompt.plain.signatures ?? {};
-      // None of them is in an envelope.
+      // Signatures in plain messages are never in an envelope of the gateway.
       return issuer === own || !options.issuers.has(issuer);
     }
     const signatures = new Set<string>();
@@ -78,21 +83,21 @@ export function createAttemptMaker(
         else if (options.issuers.has(issuer)) return false;
       }
     }
-    // Its own signature may be in an envelope of the gateway, which a relay could not remove.
+    // A signature of the target may be in an envelope of the gateway, which a relay could not remove.
     return hasTexts(client.echo.request, signatures);
   }
 
-  /** Made once per target and protocol of a client. */
+  /** Returns the route of a target and a client's protocol. It is created once. */
   function routeTo(target: Target, client: Protocol): TargetRoute {
-    let known = routes.get(target);
-    if (known === undefined) routes.set(target, known = new Map());
-    let route = known.get(client);
+    let byProtocol = routes.get(target);
+    if (byProtocol === undefined) routes.set(target, byProtocol = new Map());
+    let route = byProtocol.get(client);
     if (route === undefined) {
-      const own = options.protocols.includes(client) ? client : options.protocols[0];
-      const protocol = target.protocol ?? own;
+      const preferred = options.protocols.includes(client) ? client : options.protocols[0];
+      const protocol = target.protocol ?? preferred;
       const { minTokens = 0 } = UPSTREAM_CODECS[protocol].dialect;
       const origin = { issuer: issuerOf(target) };
-      known.set(client, route = { protocol, quirk: quirkFor(options.quirk, protocol), origin, minTokens });
+      byProtocol.set(client, route = { protocol, quirk: quirkFor(options.quirk, protocol), origin, minTokens });
     }
     return route;
   }
@@ -105,7 +110,7 @@ export function createAttemptMaker(
   };
 }
 
-/** True if each text is a string somewhere in a value. Takes those that it finds out of the set. */
+/** Returns whether each text occurs as a string somewhere in a value. Removes the texts that it finds from the set. */
 function hasTexts(value: Json, texts: Set<string>): boolean {
   if (texts.size === 0) return true;
   if (typeof value === "string") texts.delete(value);
@@ -119,7 +124,7 @@ export function unfitError(error: unknown): unknown {
   return error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
 }
 
-/** Returns the issuer of the signatures in the answers of a model. `name`: the upstream's in the configuration. */
+/** Returns the issuer of the signatures in a model's answers. `name` is the upstream's name in the configuration. */
 export function modelIssuer(
   model: string,
   { name, vendor, quirk }: Pick<HttpUpstreamOptions, "name" | "vendor" | "quirk">,
@@ -134,11 +139,11 @@ export function limitsFor(
   makes: "image" | "text",
 ): TimeLimits {
   if (call.model.timeouts === undefined && call.target.timeouts === undefined) return limits;
-  const own = ownTimeouts(call);
+  const timeouts = ownTimeouts(call);
   return {
-    connectMs: own.connect_ms ?? limits.connectMs,
-    firstByteMs: own.first_byte_ms ?? limits.firstByteMs,
-    idleMs: own.idle_ms ?? limits.idleMs,
-    totalMs: (makes === "image" ? own.images_total_ms : own.total_ms) ?? limits.totalMs,
+    connectMs: timeouts.connect_ms ?? limits.connectMs,
+    firstByteMs: timeouts.first_byte_ms ?? limits.firstByteMs,
+    idleMs: timeouts.idle_ms ?? limits.idleMs,
+    totalMs: (makes === "image" ? timeouts.images_total_ms : timeouts.total_ms) ?? limits.totalMs,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Probes of an upstream that contain no client data and cost nothing: the model list, and a request without a model, which
- * must fail with 400 and not 401.
+ * Probes an upstream with requests that contain no client data and cost nothing: one for the list of models, and one
+ * without a model, which must fail with 400 and not 401.
  */
 import type { Secret } from "../secret.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
@@ -9,8 +9,8 @@ import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { addressOf, type Vendor, type VendorName, vendorOf } from "./vendors.ts";
 
-/** Longest error text that is read, in UTF-16 code units. */
-const ERROR_LENGTH = 64 * 1024;
+/** Longest text of an answer that a probe reads, in UTF-16 code units. */
+const MAX_TEXT_LENGTH = 64 * 1024;
 
 /** The probed upstream. */
 export interface ProbedHost {
@@ -37,7 +37,7 @@ export interface ProbeRequest {
   path: string;
   /** True to send the key. */
   key: boolean;
-  /** Absent: a GET request. */
+  /** Body of a POST request; absent for a GET request. */
   body?: string;
 }
 
@@ -83,13 +83,13 @@ export async function askHost(
   return { status, location: headers.get("location"), date: headers.get("date"), text };
 }
 
-/** Request for the model list. */
+/** Returns the request for the list of models. */
 export function modelList({ vendor }: Pick<ProbedHost, "vendor">, { key }: { key: boolean }): ProbeRequest {
   if (vendor === "anthropic") return { path: "/v1/models?limit=1000", key };
   return { path: vendor === "gemini" ? "/models?pageSize=1000" : "/models", key };
 }
 
-/** A request without a model: there is nothing to bill. */
+/** Returns a request without a model, so that it cannot cost anything. */
 export function emptyRequest({ vendor: name, baseUrl, protocols }: ProbedHost): ProbeRequest {
   const vendor = vendorOf(name);
   const protocol = protocols?.[0] ?? vendor.protocols[0];
@@ -100,29 +100,31 @@ export function emptyRequest({ vendor: name, baseUrl, protocols }: ProbedHost): 
   };
 }
 
-/** True if an answer rejects the key. Google rejects wrong keys with 400. */
+/** Returns whether an answer rejects the key. Google rejects wrong keys with 400. */
 function refusesKey({ status, text }: Pick<ProbeReply, "status" | "text">): boolean {
   return status === 401 || (status === 400 && /API[ _]key[ _](not valid|invalid|expired)/i.test(text));
 }
 
-/** True if an answer may reject the key: for a probe, only the key can be forbidden. */
+/**
+ * Returns whether an answer may reject the key. A 403 may mean that, because nothing else in a probe can be forbidden.
+ */
 export function mayRefuseKey(reply: Pick<ProbeReply, "status" | "text">): boolean {
   return reply.status === 403 || refusesKey(reply);
 }
 
 /**
- * Finds out whether an upstream answers, and whether it refuses the key, or a request without one: by its list of models, and by an empty request
- * where the list needs no key or is closed to this one. A 403 refuses no key: keys with few rights may not list models,
- * or not use every endpoint. Never rejects.
+ * Finds out whether an upstream answers, and whether it refuses the key (or requires one if there is none). It requests
+ * the list of models. If the list needs no key or is closed to this key, it also sends an empty request. A 403 does not
+ * count as a refused key, because keys with few rights may not list models or use every endpoint. Never rejects.
  */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<"up" | "refused" | "down"> {
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
-  const options: ProbeOptions = { client, signal, maxText: ERROR_LENGTH };
+  const options: ProbeOptions = { client, signal, maxText: MAX_TEXT_LENGTH };
   try {
     const list = await askHost(host, modelList(host, { key: true }), options);
     if (list.status >= 500) return "down";
     if (refusesKey(list)) return "refused";
-    // A list without a key proves nothing about requests: some hosts list their models without one.
+    // If the list is open to everyone, it proves nothing about the key.
     if (host.key !== undefined && list.status === 200 && !await isListOpen(host, options)) return "up";
     return refusesKey(await askHost(host, emptyRequest(host), options)) ? "refused" : "up";
   } catch {

@@ -1,4 +1,6 @@
-/** Protocols that upstreams may speak. A new protocol is a folder and a line here. */
+/**
+ * The protocols that upstreams can speak. A new protocol needs a folder in `protocols/` and an entry in both tables.
+ */
 import { chatRelay } from "../protocols/chat/relay.ts";
 import { chatUpstream } from "../protocols/chat/upstream.ts";
 import { geminiRelay } from "../protocols/gemini/relay.ts";

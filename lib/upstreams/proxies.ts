@@ -1,8 +1,8 @@
-/** Proxies on the way out, as `fetch` takes them from the environment. */
+/** Finds the proxy for requests to upstreams in the environment, by the same rules as `fetch`. */
 import { isAddress, isWithin } from "../access/networks.ts";
 import type { ReadEnvironment } from "../secret.ts";
 
-/** The proxy for an address; `undefined` for none. It may hold a password. */
+/** Returns the proxy for a URL; `undefined` if there is none. The proxy's URL may contain a password. */
 export function proxyFor(url: string, env: ReadEnvironment): string | undefined {
   const { protocol, hostname } = new URL(url);
   const read = (name: string) => env(name) || env(name.toLowerCase()) || undefined;
@@ -11,15 +11,15 @@ export function proxyFor(url: string, env: ReadEnvironment): string | undefined 
   return proxy;
 }
 
-/** The variable in capitals counts alone, even where it is empty. */
+/** Returns whether `NO_PROXY` exempts a host. If the variable in capitals is set, even to "", the other is ignored. */
 function isExempt(host: string, env: ReadEnvironment): boolean {
   const entries = (env("NO_PROXY") ?? env("no_proxy") ?? "").split(",").map((entry) => entry.trim());
   if (!isAddress(host)) return entries.some((entry) => entry === "*" || coversName(entry, host));
-  // An address is held against addresses alone. IPv4 within IPv6 is not taken for IPv4 here.
+  // An address matches only addresses and networks. IPv4 embedded in IPv6 does not match IPv4 entries.
   return !host.startsWith("::ffff:") && isWithin(host, entries);
 }
 
-/** A name covers itself and what ends with it. */
+/** Returns whether an entry covers a host: the same name, or a domain that the host belongs to. */
 function coversName(entry: string, host: string): boolean {
   const name = entry.replace(/^\./, "");
   return name !== "" && (host === name || host.endsWith(`.${name}`));

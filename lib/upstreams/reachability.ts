@@ -1,4 +1,4 @@
-/** Distinguishes unreachable hosts from slow answers, which `fetch` does not. */
+/** Distinguishes unreachable hosts from slow answers, because `fetch` does not. */
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { Dialer } from "../http1/mod.ts";
 
@@ -9,7 +9,7 @@ export interface ProbedAddress {
   tls: boolean;
 }
 
-/** Opens a connection to an address and closes it. @throws if that fails, or the signal's reason */
+/** Opens a connection to an address and closes it. @throws if that fails; the signal's reason after an abort */
 export type ProbeHost = (address: ProbedAddress, signal: AbortSignal) => Promise<void>;
 
 /** Reachability of one host, shared by all calls of a transport. */
@@ -22,18 +22,20 @@ export interface HostReachability {
   probe(forMs: number): void;
 }
 
-/** Hosts of one transport. */
+/** The hosts of one transport. */
 export interface HostProbes {
+  /** Returns the reachability of a URL's host. */
   of(url: string): HostReachability;
+  /** Aborts all probes. */
   close(): void;
 }
 
-/** Proxy variables. Hosts behind a proxy cannot be probed. */
-const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
+/** Environment variables of proxies. Hosts behind a proxy cannot be probed. */
+const PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
 
 /**
- * Starts without knowing any host. `probe` absent: a connection is made, with TLS to the end of the handshake, where the
- * guard allows it.
+ * Creates probes without any hosts.
+ * @param probe absent: opens a connection, with TLS up to the end of the handshake, if the guard allows the address
  */
 export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostProbes {
   const dialers: Dialer[] = [];
@@ -43,8 +45,8 @@ export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostP
     of(url) {
       const { protocol, hostname, host: name, port } = new URL(url);
       const key = `${protocol}//${name}`;
-      const known = hosts.get(key);
-      if (known !== undefined) return known;
+      const existing = hosts.get(key);
+      if (existing !== undefined) return existing;
       const address = {
         hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
         port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
@@ -87,7 +89,8 @@ function createHost(probe: (signal: AbortSignal) => Promise<void>, probing: Set<
       const attempt = new AbortController();
       probing.add(attempt);
       const timer = setTimeout(() => attempt.abort(), forMs);
-      // Only a timeout means unreachable: a refused connection is an answer, and the call itself gets it too.
+      // Only a timeout means unreachable. A refused connection is a sign of life, and the call itself gets that error,
+      // too.
       probe(attempt.signal).then(alive, () => attempt.signal.aborted || alive()).finally(() => {
         clearTimeout(timer);
         probing.delete(attempt);
@@ -99,6 +102,6 @@ function createHost(probe: (signal: AbortSignal) => Promise<void>, probing: Set<
 
 /** Opens and closes a connection. With a proxy, every host counts as reachable. */
 async function connect(dialer: Dialer, signal: AbortSignal): Promise<void> {
-  if (PROXIES.some((name) => (Deno.env.get(name) ?? "") !== "")) return;
+  if (PROXY_VARIABLES.some((name) => (Deno.env.get(name) ?? "") !== "")) return;
   (await dialer.dial(signal)).close();
 }

@@ -1,4 +1,4 @@
-/** Attempts that relay the client's own body, with the few edits that it needs. */
+/** Attempts that relay the client's own body with a few edits. */
 import {
   type Edits,
   isObject,
@@ -21,40 +21,41 @@ import { relayFeed, RelayTranslator } from "./answer_feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 
 /** Chat has two parameters for reasoning. If one is dropped, both are removed. */
-const REASONING = ["reasoning_effort", "reasoning"];
+const REASONING_MEMBERS = ["reasoning_effort", "reasoning"];
+/** The members to remove for a dropped parameter, if not the parameter alone. */
 const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(
-  [...REASONING, "reasoning.effort"].map((name) => [name, REASONING]),
+  [...REASONING_MEMBERS, "reasoning.effort"].map((name) => [name, REASONING_MEMBERS]),
 );
 
-const NOTHING: Edits = {};
+const NO_EDITS: Edits = {};
 const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity };
 
 /**
- * Writes the body. Edits are limited to dropped members, members for the gateway alone, the needs of the relay, the
- * vendor's quirks and the model's id; everything else keeps the client's spelling.
- * @throws {GatewayError} `invalid`, where the client required every parameter and one is lost
+ * Writes the body. It removes dropped members and members that are only for the gateway, and applies the edits of the
+ * relay, the vendor's quirks, and the target's model id. Everything else keeps the client's spelling.
+ * @throws {GatewayError} `invalid` if the client requires all parameters and one is dropped
  */
 export function relayBody(
   { client, prompt, target, dropped }: Call,
   { relay, quirk }: { relay: Relay; quirk: Quirk },
 ): ResendableBody {
-  const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
-  const body = lost.length === 0 ? client.body : without(client.body.text, lost);
-  const ofStream = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
-  const ofKeeper = relay.keeperEdits?.(client.echo, body) ?? NOTHING;
-  const needed = ofKeeper === NOTHING ? ofStream : { ...ofStream, ...ofKeeper };
-  const quirkChanges = quirk.body === undefined ? NOTHING : quirkEdits(
-    sentBody(parsedPart(client, { prompt, quirk }), { lost, needed }),
+  const removed = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
+  const body = removed.length === 0 ? client.body : without(client.body.text, removed);
+  const streamEdits = prompt.stream ? relay.streamEdits?.(body) ?? NO_EDITS : NO_EDITS;
+  const keeperEdits = relay.keeperEdits?.(client.echo, body) ?? NO_EDITS;
+  const relayEdits = keeperEdits === NO_EDITS ? streamEdits : { ...streamEdits, ...keeperEdits };
+  const quirkChanges = quirk.body === undefined ? NO_EDITS : quirkEdits(
+    sentBody(parsedPart(client, { prompt, quirk }), { removed, relayEdits }),
     (body) => quirk.body?.(body, prompt, dropped) ?? body,
   );
   dropped.refuseIfRequired(prompt);
   const edits: Edits = {
     provider: undefined,
     models: undefined,
-    // Other members belong to the vendor.
+    // Anthropic has a member `fallbacks` of its own. It stays if the gateway did not read it.
     ...(prompt.protocol === "messages" && prompt.unknownMembers?.members.fallbacks === undefined &&
       { fallbacks: undefined }),
-    ...needed,
+    ...relayEdits,
     ...quirkChanges,
     ...relay.modelEdits?.(target.model) ?? { model: JSON.stringify(target.model) },
   };
@@ -62,7 +63,7 @@ export function relayBody(
   return spliceBody(body, edits);
 }
 
-/** The part of the body that the quirk changes: most quirks change plain messages only of rare forms. */
+/** Returns the part of the body that the quirk may change. Most quirks do not change plain messages of usual forms. */
 function parsedPart(
   { body: { scanned }, echo }: Call["client"],
   { prompt: { plain }, quirk }: { prompt: Prompt; quirk: Quirk },
@@ -72,23 +73,26 @@ function parsedPart(
 }
 
 /** Returns the body's text without the dropped members, given by names or paths. */
-function without(text: string, lost: readonly string[]): ObjectText {
-  return scanMembers(removePaths(text, lost.map((name) => name.split("."))));
+function without(text: string, removed: readonly string[]): ObjectText {
+  return scanMembers(removePaths(text, removed.map((name) => name.split("."))));
 }
 
-/** The body as a value, before the vendor's quirk. */
-function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string[]; needed: Edits }): JsonObject {
-  if (lost.length === 0 && needed === NOTHING) return request;
-  const removed = new Set(lost);
-  const sent = Object.fromEntries(Object.entries(request).filter(([name]) => !removed.has(name)));
-  // The text is part of the client's body, which already passed the limits.
-  const parsed = parseJson(spliceMembers("{}", needed), NO_LIMITS);
+/** Returns the body as a value, before the vendor's quirk is applied. */
+function sentBody(
+  request: JsonObject,
+  { removed, relayEdits }: { removed: readonly string[]; relayEdits: Edits },
+): JsonObject {
+  if (removed.length === 0 && relayEdits === NO_EDITS) return request;
+  const removedNames = new Set(removed);
+  const sent = Object.fromEntries(Object.entries(request).filter(([name]) => !removedNames.has(name)));
+  // The edits repeat parts of the client's body, which is already within the limits.
+  const parsed = parseJson(spliceMembers("{}", relayEdits), NO_LIMITS);
   return isObject(parsed) ? { ...sent, ...parsed } : sent;
 }
 
 function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObject): Edits {
   const changed = applyQuirk(body);
-  if (changed === body) return NOTHING;
+  if (changed === body) return NO_EDITS;
   const edits: Record<string, string | undefined> = {};
   for (const name of new Set([...Object.keys(body), ...Object.keys(changed)])) {
     const value = changed[name];
@@ -97,7 +101,7 @@ function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObje
   return edits;
 }
 
-/** The text of a whole answer with the public id of its model. */
+/** Returns the text of a whole answer with the public id of its model. */
 export function replyWithModel({ text, members }: ObjectText, model: string, { replyModel = "model" }: Relay): string {
   for (const { name, start, end } of members) {
     if (name === replyModel) return text.slice(0, start) + JSON.stringify(model) + text.slice(end);
@@ -120,8 +124,8 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     },
     writeWhole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
-      const forClient = relay.keepReply?.(answer, client.echo) ?? answer;
-      return { type: "text", text: replyWithModel(forClient, client.echo.model, relay), reply };
+      const shown = relay.keepReply?.(answer, client.echo) ?? answer;
+      return { type: "text", text: replyWithModel(shown, client.echo.model, relay), reply };
     },
   };
 }

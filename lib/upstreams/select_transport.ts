@@ -1,4 +1,4 @@
-/** Selects the transport of an upstream: our HTTP/1.1 client, or `fetch` for proxies and HTTP/2. */
+/** Selects the transport of an upstream: the gateway's HTTP/1.1 client, or `fetch` for proxies and HTTP/2. */
 import { GatewayError } from "../errors.ts";
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { createHttp1Client, HttpVersionError } from "../http1/mod.ts";
@@ -13,7 +13,7 @@ export const TRANSPORT_KINDS = ["http1", "fetch"] as const;
 /** Name of a transport. */
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];
 
-/** Opens transports to one upstream. All of them fall back together. */
+/** Opens transports to one upstream. If the host speaks only HTTP/2, all of them fall back to `fetch` together. */
 export interface TransportSelector {
   open(options?: TransportOptions): Transport;
 }
@@ -62,10 +62,10 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
     onFallback(reason);
   }
 
-  /** HTTP/1.1 until the host refuses it, then `fetch`. */
+  /** Returns a transport that uses HTTP/1.1 until the host refuses it, then `fetch`. */
   function openHttp1(options: TransportOptions): Transport {
     const client = createHttp1Transport({ ...options, guard });
-    let other: Transport | undefined;
+    let fallback: Transport | undefined;
 
     async function send(outgoing: Outgoing): Promise<Incoming> {
       let request = outgoing;
@@ -80,27 +80,28 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           throw upgradeError(answer);
         } catch (error) {
           if (!(error instanceof GatewayError)) throw error;
-          // An idle connection may end at any time, so a request that it cut off is sent again on a new one.
+          // A host may close an idle connection at any time. The request is sent again on a new connection then.
           if (error.fault === "stale") request = { ...request, fresh: true };
           else if (configured === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
           else {
             fallBack(error.cause.message);
-            // A consumed stream cannot be sent again. The request was not processed, so another target may be tried.
+            // A stream that was read cannot be sent again. The host has not processed the request, so another target
+            // may be tried.
             if (request.body instanceof ReadableStream) throw error;
           }
         } finally {
           traced?.end(status);
         }
       }
-      other ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
-      return await other.send(outgoing);
+      fallback ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
+      return await fallback.send(outgoing);
     }
 
     return {
       send,
       close() {
         client.close();
-        other?.close();
+        fallback?.close();
       },
     };
   }
@@ -110,7 +111,7 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
   };
 }
 
-/** TLS negotiates the version (ALPN). Without TLS it must be known in advance. */
+/** Returns the HTTP version for `fetch`. TLS negotiates it (ALPN); without TLS it must be known in advance. */
 function versionOf(url: string): "any" | "2" {
   return url.startsWith("https:") ? "any" : "2";
 }
@@ -122,14 +123,17 @@ function upgradeError(answer: Incoming): GatewayError {
   return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
 }
 
-/** A 426 names the wanted protocol (RFC 9110, section 15.5.22). Only HTTP/2 has a fallback. */
+/**
+ * Returns whether the `upgrade` header of a 426 names HTTP/2 (RFC 9110, section 15.5.22), for which there is a
+ * fallback.
+ */
 function namesHttp2(upgrade: string | null): boolean {
   return upgrade !== null && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(upgrade);
 }
 
 /** Options of an HTTP/1.1 transport. */
 export interface Http1TransportOptions extends TransportOptions {
-  /** Idle time of connections without a `keep-alive` header, in milliseconds. Default: the client's. */
+  /** How long connections may be idle if the host announces no timeout, in milliseconds. Default: the client's. */
   idleMs?: number;
 }
 
@@ -138,7 +142,7 @@ export function createHttp1Transport({ guard, ...options }: Http1TransportOption
   return createHttp1Client({ ...options, addresses: addressPolicy({ guard }) });
 }
 
-/** False for URLs that need `fetch`: those behind a proxy, or with credentials or another scheme. */
+/** Returns false for URLs that need `fetch`: those behind a proxy, with credentials, or with another scheme. */
 export function canServe(url: string, env: ReadEnvironment): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname, username, password } = new URL(url);

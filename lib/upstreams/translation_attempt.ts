@@ -1,4 +1,6 @@
-/** Attempts that translate the prompt: adapt it to the target's dialect, encode it, apply the vendor's quirks. */
+/**
+ * Attempts that translate the prompt: they adapt it to the target's dialect, encode it, and apply the vendor's quirks.
+ */
 import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
@@ -21,13 +23,14 @@ export interface Destination extends Omit<WriteTarget, "dialect"> {
 /** A request body, and the state machines that reverse the adaptations in the answer. */
 export interface Translation {
   body: JsonObject;
+  /** Creates the machine that reverses the adaptations in the events of an answer. */
   restore: () => Machine<ReplyEvent, ReplyEvent>;
-  /** As `AdaptedPrompt.limit`. */
+  /** Output limit in tokens that the gateway must enforce, as in `AdaptedPrompt.limit`; absent if there is none. */
   limit?: number;
 }
 
 /**
- * Encodes a prompt for a target. Deterministic.
+ * Encodes a prompt for a target. Equal prompts and targets give equal bodies.
  * @throws {GatewayError} `invalid` if dropping something would change the meaning, or if the client requires all
  * parameters and one is dropped
  */
@@ -58,7 +61,7 @@ function* translateSteps(
 /** A translated request whose body is still a value. */
 export type UnwrittenAttempt = Omit<UpstreamAttempt, "body"> & { body: JsonObject };
 
-/** Translates the prompt, whose long arguments are already parsed, in slices. */
+/** Translates a prompt in slices. Its long arguments must already be parsed. */
 export async function translationAttempt(
   call: Call,
   prompt: Prompt,
@@ -86,7 +89,7 @@ export async function translationAttempt(
   };
 }
 
-/** Writes a translated body. Long texts are copied from the client's body, which is faster than writing them anew. */
+/** Writes a translated body. Long texts are copied from the client's body, which is faster than encoding them again. */
 export async function writeBody(body: JsonObject, { client }: Call): Promise<ResendableBody> {
   const { utf8 } = client.body;
   const copied = utf8 && writeWithRawSpans(body, utf8);

@@ -1,11 +1,12 @@
-/** The transport interface: how requests reach an upstream. */
+/** The interface of transports, which send requests to upstreams. */
 import { GatewayError } from "../errors.ts";
 import type { HeaderFilter, Http1Request, Http1Response } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 
 /**
- * Time limits of one call. `fetch` does not report connections, so a host counts as reached once any call got bytes from
- * it. After half of `connectMs` without that, the transport probes it with a connection of its own.
+ * Time limits of one call. `fetch` does not report connections. With it, a host counts as reached when any call
+ * receives bytes from it. If that does not happen within half of `connectMs`, the transport probes the host with a
+ * separate connection.
  */
 export type TimeLimits = Http1Request["limits"];
 
@@ -21,26 +22,28 @@ export type ResendableBody = Exclude<Outgoing["body"], ReadableStream>;
 /** Sends requests to one upstream. */
 export interface Transport {
   /**
+   * Sends a request. Resolves when the head of the answer has arrived.
    * @throws {GatewayError} `upstream` without an answer; `timeout`; or the reason of the call's signal
    */
   send(outgoing: Outgoing): Promise<Incoming>;
+  /** Closes idle connections. */
   close(): void;
 }
 
 /** Connection options of a transport. */
 export interface TransportOptions {
   /**
-   * Idle connections kept per host. With 0 each call opens a new one: a failure of a kept connection does not tell whether
-   * the request arrived, which matters for images.
+   * Most idle connections per host. With 0, each call opens a new connection. The failure of a reused connection does
+   * not show whether the request has arrived, which matters for images.
    */
   idleConnections?: number;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard | undefined;
-  /** Headers of answers that `Incoming.others` has; absent: none. */
+  /** Selects the headers that `Incoming.others` has; absent: none. */
   keepsHeader?: HeaderFilter | undefined;
 }
 
-/** True if `send` failed before a connection existed, so the request cannot have arrived. */
+/** Returns whether `send` failed before there was a connection, so that the request cannot have arrived. */
 export function wasNeverSent(error: unknown): boolean {
   return error instanceof GatewayError && error.fault === "unreachable";
 }

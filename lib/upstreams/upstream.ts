@@ -1,4 +1,4 @@
-/** The interface of upstreams: from a prompt to an answer. */
+/** The interface of upstreams for text: they take a prompt and return an answer. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt, Protocol, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
@@ -12,11 +12,11 @@ import type { ContentFilter } from "../redact.ts";
 import type { WholeAnswer } from "./answers.ts";
 import type { Incoming, ResendableBody } from "./transport.ts";
 
-/** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
+/** The events of one answer. Nothing is produced before it is read. */
 export interface EventFeed {
-  /** The next events, at least one; `undefined` after the last. */
+  /** Returns the next events, at least one; `undefined` after the last. */
   read(): Promise<ReplyEvent[] | undefined>;
-  /** Ends the answer early and frees what it holds. Safe to call at any time, more than once. */
+  /** Ends the answer early and frees its resources. May be called at any time and repeatedly. */
   cancel(): void;
 }
 
@@ -24,42 +24,44 @@ export interface EventFeed {
 export interface Step {
   frames: Frame[];
   events: ReplyEvent[];
-  /** Number of frames up to the last one with content; absent: 0. */
+  /** Number of frames up to and including the last one with content; absent: 0. */
   contentFrames?: number;
 }
 
 /** A stream of frames that are ready for the client. */
 export interface FrameFeed {
-  /** The next step; `undefined` after the last. A step may bring no frame. */
+  /** Returns the next step, which may have no frames; `undefined` after the last. */
   read(): Promise<Step | undefined>;
-  /** Frames that tell the client, in its protocol, that the answer broke off. */
+  /** Returns the frames that tell the client, in its protocol, that the answer has failed. */
   fail(error: GatewayError): Frame[];
-  /** As `EventFeed.cancel`. */
+  /** Ends the answer early, as `EventFeed.cancel`. */
   cancel(): void;
 }
 
 /** An answer, in one of three forms. */
 export type Answer =
   & (
-    /** Events that the client's protocol has yet to write. */
+    /** Canonical events, which must still be written in the client's protocol. */
     | { type: "events"; feed: EventFeed }
-    /** A stream in the client's own protocol, passed through. */
+    /** A relayed stream in the client's protocol. */
     | { type: "frames"; feed: FrameFeed }
-    /** A whole answer in the client's own protocol as JSON text, and its canonical form. */
+    /** A relayed answer in the client's protocol as JSON text, and its canonical form. */
     | { type: "text"; text: string; reply: Reply }
   )
   & {
-    /** Headers of the upstream for the client; absent: none. */
+    /** Headers of the upstream for the client; absent if there are none. */
     forwarded?: readonly ResponseHeader[];
-    /** The upstream's id of the request, for its support. */
+    /** The upstream's id of the request, for questions to its support; absent if it sent none. */
     requestId?: string | undefined;
   };
 
-/** The request as it came, for upstreams that speak its protocol. */
+/** The client's request, for upstreams that speak its protocol. */
 export interface ClientRequest {
+  /** The parts of the request that an answer may repeat. */
   echo: Echo;
-  /** The body as it was written; `scanned` where its contents are not parsed. */
+  /** The body as the client wrote it. `scanned` is set if its contents are not parsed. */
   body: ObjectText & Pick<JsonDocument, "scanned">;
+  /** Returns the value of a header; null if the request does not have it. */
   header: (name: string) => string | null;
 }
 
@@ -69,9 +71,9 @@ export interface Call {
   client: ClientRequest;
   model: Model;
   target: Target;
-  /** Size of the prompt in o200k tokens, media included. Counted when first asked for. */
+  /** Returns the size of the prompt in o200k tokens, media included. The prompt is counted at the first call. */
   countInput: () => Promise<number>;
-  /** Aborted when the client has disconnected or the time is up. */
+  /** Aborts when the answer is no longer wanted: the client has disconnected, the process ends, or the time is up. */
   signal: AbortSignal;
   /** Collects the parameters that the upstream does not support. Complete when `generate` resolves. */
   dropped: UnsupportedParameters;
@@ -81,13 +83,13 @@ export interface Call {
 export interface Upstream {
   /** True if the upstream itself refuses prompts over the model's context. */
   readonly checksContext: boolean;
-  /** Issuer of the signatures in the answers of a target. */
+  /** Returns the issuer of the signatures in the answers of a target. */
   issuerOf(target: Target): string;
-  /** The protocol of requests to a target, by the protocol of the client; absent for embedded models. */
+  /** Returns the protocol of requests to a target, by the protocol of the client; absent for embedded models. */
   protocolFor?(client: Prompt["protocol"], target: Target): string;
-  /** Fewest tokens that an answer of a target may be limited to, as `Dialect.minTokens`; absent: any number. */
+  /** Returns the lowest output limit that a target accepts, as `Dialect.minTokens`; absent: any number. */
   minTokens?(client: Prompt["protocol"], target: Target): number;
-  /** Starts an answer. @throws {GatewayError} if it cannot start; with fault `unfit` if the upstream was not asked */
+  /** Starts an answer. @throws {GatewayError} if it cannot start; with fault `unfit` if no request was sent */
   generate(call: Call): Promise<Answer>;
   /** Frees connections. */
   close(): void;
@@ -97,17 +99,18 @@ export interface Upstream {
 export interface UpstreamAttempt {
   protocol: Protocol;
   body: ResendableBody;
-  /** @throws {GatewayError} as `relayFeed` */
+  /** Reads a streamed answer. @throws {GatewayError} as `relayFeed` */
   stream(incoming: Incoming): Answer;
-  /** @throws {GatewayError} as `UpstreamCodec.readReply` */
+  /** Reads an answer that is not streamed. @throws {GatewayError} as `UpstreamCodec.readReply` */
   writeWhole(answer: WholeAnswer, texts?: PrewrittenJson): Answer;
 }
 
-/** The upstream's part in an attempt. */
+/** The facts about an upstream that an attempt needs. */
 export interface UpstreamAttemptOptions {
   protocol: Protocol;
   /** The vendor's differences in this protocol. */
   quirk: Quirk;
   origin: Origin;
+  /** Removes the upstream's key from answers; undefined if there is no key. */
   filter: ContentFilter | undefined;
 }

@@ -1,29 +1,29 @@
-/** Vendors, one value each. A host with OpenAI's protocol needs none: it is `openai-compatible`. */
+/** The vendors, one entry each. A host with OpenAI's protocol needs no entry: it can use `openai-compatible`. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 
 /** Constant facts about a vendor. */
 export interface Vendor {
   /** Issuer of reasoning signatures; absent: the configured upstream itself. */
   issuer?: string;
-  /** Default base URL; absent: must be configured. */
+  /** Default base URL; absent if it must be configured. */
   baseUrl?: string;
   /** True if no key is needed. */
   keyless?: boolean;
   /** Supported protocols, the preferred one first. */
   protocols: readonly [Protocol, ...Protocol[]];
-  /** Protocols of some hosts or versions only; used if configured. */
+  /** Protocols that only some hosts or versions support. They are used if configured. */
   perhaps?: readonly Protocol[];
-  /** True if limits below the dialect's `minTokens` are refused; absent: unknown. */
-  hasMinTokens?: boolean;
+  /** True if output limits below the dialect's `minTokens` are refused; absent if that is not known. */
+  hasLeastTokens?: boolean;
   /** Returns the request headers that carry the key. */
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
   images?: boolean;
-  /** Most inputs of one request for embeddings; absent: it makes none. Most vendors document OpenAI's number. */
+  /** Most inputs of one request for embeddings; absent if it has none. Most vendors document OpenAI's number. */
   embeddings?: number;
   /** True if it has the rerank API that Cohere, Jina and vLLM share. */
   rerank?: boolean;
-  /** True if its responses API knows `compaction_trigger` items. */
+  /** True if its responses API supports `compaction_trigger` items. */
   compacts?: boolean;
   /** Paths that differ from the defaults. */
   paths?: Partial<Record<Protocol, string>>;
@@ -37,7 +37,7 @@ export const VENDORS = {
     issuer: "openai",
     baseUrl: "https://api.openai.com/v1",
     protocols: ["responses", "chat"],
-    hasMinTokens: true,
+    hasLeastTokens: true,
     compacts: true,
     auth: bearer,
     images: true,
@@ -62,7 +62,7 @@ export const VENDORS = {
   azure: {
     issuer: "openai",
     protocols: ["responses", "chat"],
-    hasMinTokens: true,
+    hasLeastTokens: true,
     auth: (key) => ({ "api-key": key }),
     images: true,
     embeddings: 2_048,
@@ -110,7 +110,7 @@ export const VENDORS = {
 /** Name of a vendor that is reached over the network. */
 export type VendorName = keyof typeof VENDORS;
 
-/** True for the name of a vendor. */
+/** Returns whether a value is the name of a vendor. */
 export function isVendorName(name: unknown): name is VendorName {
   return typeof name === "string" && Object.hasOwn(VENDORS, name);
 }
@@ -120,7 +120,7 @@ export function vendorOf(name: VendorName): Vendor {
   return VENDORS[name];
 }
 
-/** Returns the base URL of a configured upstream, its own or the vendor's, without a slash at the end. */
+/** Returns the base URL of a configured upstream, or else the vendor's, without a slash at the end. */
 export function baseUrlOf({ vendor, base_url }: { vendor: VendorName; base_url?: string | undefined }): string {
   return (base_url ?? vendorOf(vendor).baseUrl ?? "").replace(/\/+$/, "");
 }

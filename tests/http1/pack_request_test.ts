@@ -47,7 +47,7 @@ Deno.test("headers that the caller changes after a request are detected", () => 
 });
 
 Deno.test("bodies of any length are sent in one or several pieces with the right length", () => {
-  const scratches = createBufferPool();
+  const buffers = createBufferPool();
   const begin = new HeadCache(DIRECTION).begin({ headers: {}, closes: false });
   const lengths = [0, 1, 4_000, 20_000, BUFFER_BYTES - 4 * 1024, BUFFER_BYTES - 4 * 1024 + 1, 100_000];
   for (const letter of ["x", "é", "漢"]) {
@@ -63,7 +63,7 @@ Deno.test("bodies of any length are sent in one or several pieces with the right
           body.slice(half.length),
         ]]
       ) {
-        const packed = packRequest(begin, { body: given, scratches });
+        const packed = packRequest(begin, { body: given, buffers });
         const content = wireOf(packed) === `${textOf(begin)}content-length: ${bytes.length}\r\n\r\n${body}`;
         assertEquals(content, true, letter + length);
         packed.drop();
@@ -72,12 +72,12 @@ Deno.test("bodies of any length are sent in one or several pieces with the right
     }
   }
   // A returned buffer is lent once.
-  const [one, two] = [scratches.take(1), scratches.take(1)];
+  const [one, two] = [buffers.take(1), buffers.take(1)];
   assertEquals(one === two, false);
 });
 
 Deno.test("a head that leaves no room for a small body is sent first", () => {
   const begin = new HeadCache(DIRECTION).begin({ headers: { a: "x".repeat(5_000) }, closes: false });
-  const packed = packRequest(begin, { body: "hello", scratches: createBufferPool() });
+  const packed = packRequest(begin, { body: "hello", buffers: createBufferPool() });
   assertEquals(wireOf(packed), `${textOf(begin)}content-length: 5\r\n\r\nhello`);
 });

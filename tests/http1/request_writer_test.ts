@@ -20,7 +20,7 @@ Deno.test("a piece written in several steps is complete and in order", async () 
   });
   sending.settled.then(() => socket.close());
   const came = new Uint8Array(await new Response(peer.readable).arrayBuffer());
-  assert(sending.whole);
+  assert(sending.isComplete);
   assertEquals(dropped, 1);
   assertEquals(came.length, first.length + second.length);
   assert(Buffer.concat([first, second]).equals(came));

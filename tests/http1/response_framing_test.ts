@@ -42,7 +42,7 @@ Deno.test("framing decides the end of a body and the reuse of the connection", (
   ];
   for (const [first, lines, framing, keeps, method] of cases) {
     const answer = read(first, lines, method);
-    assertEquals([answer.framing, answer.keepsAlive], [framing, keeps], `${first} ${lines}`);
+    assertEquals([answer.framing, answer.isPersistent], [framing, keeps], `${first} ${lines}`);
   }
 });
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createDrain, stopping } from "../../lib/server/drain.ts";
+import { createDrain, shutdownError } from "../../lib/server/drain.ts";
 
 Deno.test("Drain goes from shutting down to refusing, and never back", () => {
   const drain = createDrain();
@@ -26,6 +26,6 @@ Deno.test("Drain resolves when the last body has arrived, even if bodies report 
 });
 
 Deno.test("a request during shutdown is told when to retry", () => {
-  const { status, retryAfterMs } = stopping();
+  const { status, retryAfterMs } = shutdownError();
   assertEquals([status, retryAfterMs], [503, 2_000]);
 });

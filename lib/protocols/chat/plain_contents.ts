@@ -18,7 +18,7 @@ const parts = list(
     "type=text text ?cache_control ?cache_control=null",
     "image: type=image_url image_url ?cache_control ?cache_control=null",
   ]),
-  { most: COUNTS.parts },
+  { max: COUNTS.parts },
 );
 const call = object({
   id: idText(256),
@@ -35,7 +35,7 @@ const message = object({
   content: nullable(either(readText, parts)),
   name: nullable(readText),
   tool_call_id: idText(256),
-  tool_calls: nullable(list(call, { most: COUNTS.parts })),
+  tool_calls: nullable(list(call, { max: COUNTS.parts })),
   refusal: nullable(readText),
   reasoning_content: nullable(readText),
   reasoning: nullable(readText),
@@ -71,8 +71,8 @@ const tool = object({
 /** The plain contents of a chat request. */
 export const plainContents: PlainContents = {
   shapes: new Map([
-    ["messages", list(message, { min: 1, most: COUNTS.messages })],
-    ["tools", list(tool, { most: COUNTS.tools })],
+    ["messages", list(message, { min: 1, max: COUNTS.messages })],
+    ["tools", list(tool, { max: COUNTS.tools })],
   ]),
   needed: ["messages"],
   maxMarks: Infinity,

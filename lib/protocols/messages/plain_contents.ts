@@ -17,7 +17,7 @@ const id = idText(Infinity);
 const text = object({ type: words("text"), text: someText, cache_control: cacheMark, citations: nothing }, [
   `type text ${MARK} ?citations ?citations=null`,
 ]);
-const textBlocks = list(text, { most: COUNTS.parts });
+const textBlocks = list(text, { max: COUNTS.parts });
 
 const source = object({ type: words("base64"), media_type: words(...IMAGE_TYPES), data: imageBase64 }, [
   ...IMAGE_TYPES.map((type) => `type media_type=${type} data`),
@@ -27,7 +27,7 @@ const resultContent = list(
     `type=text text ${MARK} ?citations ?citations=null`,
     `type=image source ${MARK}`,
   ]),
-  { most: COUNTS.parts },
+  { max: COUNTS.parts },
 );
 
 const block = object({
@@ -56,7 +56,7 @@ const block = object({
 
 const message = object({
   role: words("user", "assistant", "system"),
-  content: either(readText, list(block, { most: COUNTS.parts })),
+  content: either(readText, list(block, { max: COUNTS.parts })),
 }, [
   "role=user content",
   "role=user content=list ?content=result ?content=image",
@@ -79,8 +79,8 @@ const tool = object({
 export const plainContents: PlainContents = {
   shapes: new Map([
     ["system", nullable(either(readText, textBlocks))],
-    ["messages", list(message, { min: 1, most: COUNTS.messages })],
-    ["tools", list(tool, { most: COUNTS.tools })],
+    ["messages", list(message, { min: 1, max: COUNTS.messages })],
+    ["tools", list(tool, { max: COUNTS.tools })],
   ]),
   needed: ["messages"],
   maxMarks: CACHE_MARKS,

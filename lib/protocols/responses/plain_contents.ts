@@ -14,7 +14,7 @@ const callId = idText(Infinity);
 const calledName = nameText(256, { isName: false });
 const name = nameText(128, { isName: true });
 
-const emptyList = list(nothing, { most: 0 });
+const emptyList = list(nothing, { max: 0 });
 const DETAILS = ["auto", "low", "high", "original"];
 const part = object({
   type: words("input_text", "output_text", "text", "refusal", "input_image"),
@@ -31,14 +31,14 @@ const part = object({
   "type=refusal refusal",
   `image: type=input_image image_url ?detail=null ${DETAILS.map((detail) => `?detail=${detail}`).join(" ")}`,
 ]);
-const content = either(readText, list(part, { most: COUNTS.parts }));
+const content = either(readText, list(part, { max: COUNTS.parts }));
 
 const textPartsOf = (...types: string[]) =>
   list(
     object({ type: words(...types), text: readText }, [
       ...(types.length === 1 ? ["type text"] : types.map((type) => `type=${type} text`)),
     ]),
-    { most: COUNTS.parts },
+    { max: COUNTS.parts },
   );
 
 const ITEM_MEMBERS = "?id ?id=null ?status ?status=null";
@@ -98,8 +98,8 @@ const tool = object({
 export const plainContents: PlainContents = {
   shapes: new Map([
     ["instructions", nullable(readText)],
-    ["input", either(readText, list(item, { min: 1, most: COUNTS.messages }))],
-    ["tools", list(tool, { most: COUNTS.tools })],
+    ["input", either(readText, list(item, { min: 1, max: COUNTS.messages }))],
+    ["tools", list(tool, { max: COUNTS.tools })],
   ]),
   needed: ["input"],
   maxMarks: Infinity,

@@ -8,18 +8,18 @@ import { area } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
+/** Most previews of an image. */
 const MAX_PREVIEWS = 3;
 
 /**
- * Creates the model as an upstream. Images are painted on `read()`: one at a time for each request, in order, each after
- * its previews. Once the call's signal is aborted, `read()` rejects with the signal's reason;
- * after `cancel()` it gives `undefined`.
+ * Creates the model as an upstream. Each `read()` paints one image or preview; the previews of an image come before it.
+ * If the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createCanvas(): ImageUpstream {
   return {
     isLocal: true,
     close: endIdleWorkers,
-    // deno-lint-ignore require-await -- what is thrown here must reject
+    // deno-lint-ignore require-await -- errors must reject the promise
     async create(call) {
       call.signal.throwIfAborted();
       const { request, dropped } = call;
@@ -33,8 +33,8 @@ export function createCanvas(): ImageUpstream {
 
 function createFeed({ request, signal }: ImageCall): ImageFeed {
   const cancelled = new AbortController();
-  const either = AbortSignal.any([signal, cancelled.signal]);
-  const events = makeEvents(request, either);
+  const aborted = AbortSignal.any([signal, cancelled.signal]);
+  const events = makeEvents(request, aborted);
   return {
     async read() {
       if (cancelled.signal.aborted) return undefined;
@@ -56,15 +56,15 @@ async function* makeEvents(request: ImageRequest, signal: AbortSignal): AsyncGen
   for (let index = 0; index < request.n; index++) {
     try {
       for (let step = 0; step < previews; step++) {
-        // Fewer previews are the finer ones.
-        const base64 = await make(request, { index, step: MAX_PREVIEWS - previews + step, signal });
+        // If there are fewer previews, the coarsest ones are left out.
+        const base64 = await paint(request, { index, step: MAX_PREVIEWS - previews + step, signal });
         yield { type: "partial", index, step, base64 };
       }
-      yield { type: "image", index, base64: await make(request, { index, signal }) };
+      yield { type: "image", index, base64: await paint(request, { index, signal }) };
     } catch (thrown) {
       signal.throwIfAborted();
       const error = toGatewayError(thrown);
-      // A fault of the upload is a fault of the whole request.
+      // An invalid upload fails the whole request.
       if (error.kind === "invalid") throw error;
       yield { type: "failed", index, error };
     }
@@ -72,8 +72,8 @@ async function* makeEvents(request: ImageRequest, signal: AbortSignal): AsyncGen
   return undefined;
 }
 
-/** One image or preview, as base64. */
-async function make(
+/** Paints one image, or the preview of a step. @returns base64 */
+async function paint(
   { kind, prompt, size, format, compression, images, mask }: ImageRequest,
   { index, step, signal }: { index: number; step?: number; signal: AbortSignal },
 ): Promise<string> {

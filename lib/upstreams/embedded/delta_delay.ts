@@ -1,12 +1,13 @@
-/** Delays between deltas on demand: a slow stream shows whether a proxy in front of the gateway buffers it. */
+/** Delays between deltas, on request: a slow stream shows whether a proxy in front of the gateway buffers it. */
 import type { Prompt } from "../../protocols/canonical/types.ts";
 
-/** Longest delay before a delta, and longest total delay of one answer, in milliseconds. */
-const MAX_MS = 100_000;
+/** Longest delay before a delta, in milliseconds. */
+const MAX_DELAY_MS = 100_000;
+/** Longest total delay of one answer, in milliseconds. */
 const MAX_TOTAL_MS = 150_000;
 
 /** Longest delay of a timer, in milliseconds. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Delays between the deltas of one answer. */
 export interface DeltaDelay {
@@ -17,9 +18,9 @@ export interface DeltaDelay {
 /** Reads the delay from a first line `pace:700ms` of the last user message; `undefined` without such a line. */
 export function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
   const last = messages.findLast(({ role }) => role === "user")?.blocks.find((block) => block.type === "text");
-  const typed = last?.type === "text" ? /^pace:(\d{1,6})ms(?:\n|$)/.exec(last.text)?.[1] : undefined;
-  if (typed === undefined) return undefined;
-  const pauseMs = Math.min(Number(typed), MAX_MS);
+  const requestedMs = last?.type === "text" ? /^pace:(\d{1,6})ms(?:\n|$)/.exec(last.text)?.[1] : undefined;
+  if (requestedMs === undefined) return undefined;
+  const pauseMs = Math.min(Number(requestedMs), MAX_DELAY_MS);
   let leftMs = MAX_TOTAL_MS;
   let first = true;
   return {
@@ -32,7 +33,7 @@ export function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
   };
 }
 
-/** Resolves after a time, in milliseconds, and as soon as the signal is aborted. */
+/** Resolves after `ms` milliseconds, or when the signal is aborted. Never rejects. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
@@ -41,7 +42,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, Math.max(0, Math.min(ms, LONGEST_MS)));
+    const timer = setTimeout(end, Math.max(0, Math.min(ms, MAX_TIMER_MS)));
     signal.addEventListener("abort", end);
   });
 }

@@ -1,4 +1,4 @@
-/** `call:NAME {json}` in a user's text: a tool call on demand. */
+/** Reads directives `call:NAME {json}` in a user's text, which make the echo model call a tool. */
 import type { Tool } from "../../protocols/canonical/types.ts";
 import { isObject, JSON_LIMITS, parseJson } from "../../json/mod.ts";
 
@@ -8,25 +8,28 @@ export type CallableTool = Exclude<Tool, { type: "hosted" }>;
 /** A call that the text asks for. */
 export interface Directive {
   tool: CallableTool;
-  /** As written: JSON text, or the input of a custom tool. Absent: the text gave none. */
+  /** Arguments as written: JSON text, or the input of a custom tool. Absent if the text has none. */
   arguments?: string;
 }
 
-/** A text with its directives taken out. */
+/** The directives of a text, and the text without them. */
 export interface Directives {
   directives: Directive[];
-  /** The text around them, trimmed. */
+  /** The text around the directives, trimmed. */
   text: string;
 }
 
-/** A call becomes part of the next request, some levels deep, so its arguments must fit into a request's limits. */
+/**
+ * Limits of arguments. A call becomes part of the next request, some levels deep, and must fit into its limits there.
+ */
 const LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /**
- * Reads the directives of a text, at most `maxCalls`. A directive begins a line, or follows the arguments of another. Its JSON
- * begins on the same line and may go on over several. A custom tool's input is the rest of the line, the text in
- * `{"input": "…"}` there, or, where nothing follows on that line, a fenced block below it. What names no tool, is no JSON
- * object, or is one too many is plain text.
+ * Reads at most `maxCalls` directives of a text. A directive is at the start of a line, or follows the arguments of another
+ * directive. Its JSON object begins on the same line and may continue over several lines. The input of a custom tool is
+ * the rest of the line, the string in `{"input": "…"}` on it, or, if the line has nothing else, a fenced block below
+ * it. A directive with an unknown tool or without valid JSON stays a part of the text, and so do directives above the
+ * maximum.
  */
 export function readDirectives(
   text: string,
@@ -34,12 +37,12 @@ export function readDirectives(
 ): Directives {
   const byName = new Map<string, CallableTool>();
   for (const tool of tools) {
-    if (tool.namespace !== undefined) setOnce(byName, `${tool.namespace}.${tool.name}`, tool);
-    setOnce(byName, tool.name, tool);
+    if (tool.namespace !== undefined) setIfAbsent(byName, `${tool.namespace}.${tool.name}`, tool);
+    setIfAbsent(byName, tool.name, tool);
   }
   const pattern = /(^[ \t]*|(?<=\})[ \t]*)call:([A-Za-z0-9_.:-]+)(?=[\s{]|$)[ \t]*/gm;
   const directives: Directive[] = [];
-  const otherLines: string[] = [];
+  const keptTexts: string[] = [];
   const fences = new Fences(text);
   let from = 0;
   for (let match = pattern.exec(text); match !== null && directives.length < maxCalls; match = pattern.exec(text)) {
@@ -48,21 +51,21 @@ export function readDirectives(
     if (tool === undefined || (!beginsLine(text, match.index) && match.index !== from)) continue;
     const start = pattern.lastIndex;
     const read = tool.type === "custom" ? readInput(text, start, fences) : readObject(text, start);
-    // Stops at unclosed braces, which would otherwise be scanned once per directive.
+    // Stop at unclosed braces. Otherwise the rest of the text would be scanned once per directive.
     if (read === undefined) break;
     if (read.valid) {
-      const input = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
-      directives.push({ tool, ...(input !== undefined && { arguments: input }) });
-      otherLines.push(text.slice(from, match.index));
+      const written = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
+      directives.push({ tool, ...(written !== undefined && { arguments: written }) });
+      keptTexts.push(text.slice(from, match.index));
       from = read.end;
     }
     pattern.lastIndex = Math.max(read.end, start);
   }
-  otherLines.push(text.slice(from));
-  return { directives, text: directives.length === 0 ? text : joinKept(otherLines) };
+  keptTexts.push(text.slice(from));
+  return { directives, text: directives.length === 0 ? text : joinKept(keptTexts) };
 }
 
-function setOnce(map: Map<string, CallableTool>, name: string, tool: CallableTool): void {
+function setIfAbsent(map: Map<string, CallableTool>, name: string, tool: CallableTool): void {
   if (!map.has(name)) map.set(name, tool);
 }
 
@@ -70,15 +73,17 @@ function beginsLine(text: string, index: number): boolean {
   return index === 0 || /[\n\r\u2028\u2029]/.test(text.charAt(index - 1));
 }
 
-interface Read {
+/** The arguments of a directive. */
+interface ReadArguments {
+  /** Where they end in the text. */
   end: number;
   valid: boolean;
-  /** The input of a custom tool, where it is not the text up to `end`. */
+  /** The input of a custom tool, if it is not the text up to `end`. */
   input?: string;
 }
 
-/** The input of a custom tool. */
-function readInput(text: string, start: number, fences: Fences): Read {
+/** Reads the input of a custom tool. */
+function readInput(text: string, start: number, fences: Fences): ReadArguments {
   const end = endOfLine(text, start);
   const line = text.slice(start, end).trimEnd();
   if (line === "") return fences.readAfter(end) ?? { end, valid: true };
@@ -102,6 +107,7 @@ function endOfLine(text: string, start: number): number {
   return end > start && text[end - 1] === "\r" ? end - 1 : end;
 }
 
+/** Finds fenced blocks in a text. */
 class Fences {
   readonly #text: string;
   /** Length of the shortest unclosed fence. Fences of at least this length are not searched again. */
@@ -111,22 +117,24 @@ class Fences {
     this.#text = text;
   }
 
-  /** The block whose fence is the line after the end of a line; `undefined` where there is none, or it has no end. */
-  readAfter(lineEnd: number): Read | undefined {
+  /**
+   * Reads the fenced block that begins on the line after `lineEnd`; `undefined` if there is none, or if it has no end.
+   */
+  readAfter(lineEnd: number): ReadArguments | undefined {
     const opening = /\r?\n[ \t]*(`{3,})[^\r\n`]*\r?\n/y;
     opening.lastIndex = lineEnd;
     const fence = opening.exec(this.#text)?.[1];
     if (fence === undefined || fence.length >= this.#unclosed) return undefined;
-    const begin = opening.lastIndex;
-    for (let at = begin; at < this.#text.length;) {
-      const end = endOfLine(this.#text, at);
-      const line = this.#text.slice(at, end).trim();
+    const start = opening.lastIndex;
+    for (let lineStart = start; lineStart < this.#text.length;) {
+      const end = endOfLine(this.#text, lineStart);
+      const line = this.#text.slice(lineStart, end).trim();
       if (line.length >= fence.length && /^`+$/.test(line)) {
-        return { end, valid: true, input: this.#text.slice(begin, at).replace(/\r?\n$/, "") };
+        return { end, valid: true, input: this.#text.slice(start, lineStart).replace(/\r?\n$/, "") };
       }
-      const next = this.#text.indexOf("\n", end);
-      if (next < 0) break;
-      at = next + 1;
+      const lineFeed = this.#text.indexOf("\n", end);
+      if (lineFeed < 0) break;
+      lineStart = lineFeed + 1;
     }
     this.#unclosed = fence.length;
     return undefined;
@@ -134,7 +142,7 @@ class Fences {
 }
 
 /** Finds the end of the object at `start`: `start` itself if there is no object, `undefined` if it is not closed. */
-function readObject(text: string, start: number): Read | undefined {
+function readObject(text: string, start: number): ReadArguments | undefined {
   if (text[start] !== "{") return { end: start, valid: true };
   let depth = 0;
   let inString = false;

@@ -16,8 +16,8 @@ import { checkThoughts, ISSUER } from "./thinking.ts";
 import { checkVendorRules } from "./vendor_rules.ts";
 
 /**
- * Creates the model as an upstream. Its feeds make one event per `read()`. Once the call's signal is aborted,
- * `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
+ * Creates the model as an upstream. Each `read()` returns one event. If the call's signal is aborted, `read()` rejects
+ * with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createEcho(): Upstream {
   return {
@@ -29,16 +29,16 @@ export function createEcho(): Upstream {
       const { prompt, dropped } = call;
       const { echo } = call.client;
       checkVendorRules(echo.prompt, echo.request);
-      // Like Gemini, the model knows no protocol's own members.
+      // Like Gemini, the model supports no vendor-specific members of any other protocol.
       await runSlicedNow(dropUnknownMembers(prompt, { protocol: "gemini", dropped }));
-      nameLosses(prompt, dropped);
+      addUnsupported(prompt, dropped);
       dropped.refuseIfRequired(prompt);
       checkThoughts(prompt);
       const planned = planAnswer(prompt);
       const counter = await loadTokenCounter();
-      const limit = call.model.top_provider.max_completion_tokens;
+      const modelMaximum = call.model.top_provider.max_completion_tokens;
       const limits = {
-        maxTokens: Math.min(prompt.maxTokens ?? limit, limit),
+        maxTokens: Math.min(prompt.maxTokens ?? modelMaximum, modelMaximum),
         stop: prompt.stop,
         inputTokens: await call.countInput(),
       };
@@ -52,42 +52,42 @@ function createFeed(
   steps: ReturnType<typeof emitAnswer>,
   { signal, delay }: { signal: AbortSignal; delay: DeltaDelay | undefined },
 ): EventFeed {
-  let isDone = false;
+  let over = false;
   const cancelled = new AbortController();
-  const waking = AbortSignal.any([signal, cancelled.signal]);
+  const aborted = AbortSignal.any([signal, cancelled.signal]);
   return {
     async read() {
-      while (!isDone) {
+      while (!over) {
         signal.throwIfAborted();
         const { done, value } = steps.next();
         if (done === true) {
-          isDone = true;
+          over = true;
         } else if (value === undefined) {
           await yieldToEventLoop();
         } else {
-          if (delay !== undefined && value.type === "delta") await delay.wait(waking);
+          if (delay !== undefined && value.type === "delta") await delay.wait(aborted);
           signal.throwIfAborted();
-          return isDone ? undefined : [value];
+          return over ? undefined : [value];
         }
       }
       return undefined;
     },
     cancel() {
-      isDone = true;
+      over = true;
       cancelled.abort();
       steps.return();
     },
   };
 }
 
-/** Names the parameters without an effect. A parameter at its neutral value is not named. */
-function nameLosses({ n, sampling, tools }: Prompt, dropped: UnsupportedParameters): void {
+/** Adds the parameters without an effect to `dropped`, unless they have their neutral value. */
+function addUnsupported({ n, sampling, tools }: Prompt, dropped: UnsupportedParameters): void {
   if (n !== undefined && n > 1) {
     throw new GatewayError("invalid", "Cannot give several answers: this model supports one answer per request", {
       param: "n",
     });
   }
-  const losses: [string, boolean][] = [
+  const unsupported: [string, boolean][] = [
     ["top_k", sampling.topK !== undefined],
     ["frequency_penalty", (sampling.frequencyPenalty ?? 0) !== 0],
     ["presence_penalty", (sampling.presencePenalty ?? 0) !== 0],
@@ -96,8 +96,8 @@ function nameLosses({ n, sampling, tools }: Prompt, dropped: UnsupportedParamete
     ["logprobs", sampling.logprobs === true],
     ["top_logprobs", (sampling.topLogprobs ?? 0) > 0],
   ];
-  for (const [name, lost] of losses) {
-    if (lost) dropped.add(name);
+  for (const [name, isUsed] of unsupported) {
+    if (isUsed) dropped.add(name);
   }
   for (const tool of tools) {
     if (tool.type === "hosted") dropped.add(`tools.${String(tool.value.type)}`);

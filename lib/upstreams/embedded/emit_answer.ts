@@ -13,26 +13,27 @@ export interface EmitLimits {
   inputTokens: number;
 }
 
-/** An event; `undefined` is a point to yield to the event loop. */
+/** An event. At `undefined` the caller should yield to the event loop. */
 type Step = ReplyEvent | undefined;
 
 /**
- * Emits the events of an answer, one token per delta. Each block is counted by its text, a call by its names and arguments.
- * A character or a call that does not fit as a whole is left out. Hidden reasoning counts too.
+ * Emits the events of an answer, one token per delta. The tokens of a block are those of its text; those of a call are
+ * those of its names and arguments. A character or a call that does not fit completely is left out. Hidden reasoning
+ * counts, too.
  */
 export function* emitAnswer(
   planned: PlannedAnswer,
   limits: EmitLimits,
   counter: TokenCounter,
 ): Generator<Step, void, undefined> {
-  let remaining = limits.maxTokens;
+  let left = limits.maxTokens;
   let reasoning = 0;
   let index = 0;
   const finish = (reason: FinishReason, stopSequence?: string): ReplyEvent => ({
     type: "finish",
     reason,
     ...(stopSequence !== undefined && { stopSequence }),
-    usage: { prompt: limits.inputTokens, completion: limits.maxTokens - remaining, reasoning },
+    usage: { prompt: limits.inputTokens, completion: limits.maxTokens - left, reasoning },
   });
 
   yield { type: "start", usage: { prompt: limits.inputTokens } };
@@ -40,8 +41,8 @@ export function* emitAnswer(
   if (planned.reasoning !== undefined) {
     const { text, hidden } = planned.reasoning;
     const block: OpenBlock = { type: "reasoning", ...(hidden && { hidden }) };
-    const emitted = yield* emitText(text, { index, block, room: remaining, silent: hidden }, counter);
-    remaining -= emitted.tokens;
+    const emitted = yield* emitText(text, { index, block, room: left, silent: hidden }, counter);
+    left -= emitted.tokens;
     reasoning = emitted.tokens;
     if (emitted.text !== "") yield { type: "close", index: index++, signature: sign(emitted.text) };
     if (!emitted.isComplete) return yield finish("length");
@@ -50,22 +51,22 @@ export function* emitAnswer(
   const stop = firstStop(planned.text, limits.stop);
   const emitted = yield* emitText(
     planned.text.slice(0, stop?.at),
-    { index, block: { type: "text" }, room: remaining },
+    { index, block: { type: "text" }, room: left },
     counter,
   );
-  remaining -= emitted.tokens;
+  left -= emitted.tokens;
   if (emitted.text !== "") yield { type: "close", index: index++ };
   if (!emitted.isComplete) return yield finish("length");
   if (stop !== undefined) return yield finish("stop_sequence", stop.sequence);
 
   for (const { type, id, name, arguments: input, custom, namespace } of planned.calls) {
     const names = counter.count(name) + counter.count(namespace ?? "");
-    const emittedInput = yield* collect(input, remaining - names, counter);
-    if (emittedInput === undefined) return yield finish("length");
-    remaining -= names + emittedInput.tokens;
+    const written = yield* collectTokens(input, left - names, counter);
+    if (written === undefined) return yield finish("length");
+    left -= names + written.tokens;
     const open = { type, id, name, ...(custom && { custom }), ...(namespace !== undefined && { namespace }) };
     yield { type: "open", index, block: open };
-    for (const text of emittedInput.texts) yield { type: "delta", index, text };
+    for (const text of written.texts) yield { type: "delta", index, text };
     yield { type: "close", index: index++ };
   }
   yield finish(planned.calls.length > 0 ? "tool_use" : "end");
@@ -75,11 +76,11 @@ export function* emitAnswer(
 interface EmittedText {
   text: string;
   tokens: number;
-  /** False if it was cut. */
+  /** False if the text was cut. */
   isComplete: boolean;
 }
 
-/** Emits as much of a text as there is room for. The block opens with its first token, and stays open. */
+/** Emits as much of a text as there is room for. The block opens at its first token, and is not closed. */
 function* emitText(
   text: string,
   { index, block, room, silent = false }: { index: number; block: OpenBlock; room: number; silent?: boolean },
@@ -101,8 +102,8 @@ function* emitText(
   return { text: emitted, tokens, isComplete: true };
 }
 
-/** Splits a text into tokens; `undefined` if there is no room for all. */
-function* collect(
+/** Returns the texts of all tokens of a text; `undefined` if there is not enough room for them. */
+function* collectTokens(
   text: string,
   room: number,
   counter: TokenCounter,
@@ -121,7 +122,7 @@ function* collect(
   return tokens > room ? undefined : { texts, tokens };
 }
 
-/** Finds the earliest stop sequence in a text; at the same position, the first of the list. */
+/** Finds the earliest stop sequence in a text. At the same position, the first of the list counts. */
 function firstStop(text: string, stop: readonly string[]): { at: number; sequence: string } | undefined {
   let first: { at: number; sequence: string } | undefined;
   for (const sequence of stop) {

@@ -15,8 +15,8 @@ import { pause } from "./delta_delay.ts";
 const EVENTS_PER_TURN = 64;
 
 /**
- * The model as a source of answers. It obeys the time limits of its row and its target, as a host would. Once the call's signal is
- * aborted, `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
+ * Creates the model as a source of answers. The time limits of its row and its target apply as they would to a host. If
+ * the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
 export function createFault(): Pick<Upstream, "generate"> {
   return {
@@ -31,12 +31,12 @@ export function createFault(): Pick<Upstream, "generate"> {
   };
 }
 
-/** Facts of a call that faults use. */
+/** The parts of a call that faults need. */
 type TimedCall = Pick<Call, "model" | "target" | "signal">;
 
 /**
- * Plays the fault of an answer that is not streamed and has no protocol of texts. Faults that concern events
- * of an answer alone do nothing.
+ * Plays the fault of an answer that is neither streamed nor a text, such as embeddings. Faults that only affect events
+ * of a stream do nothing.
  * @throws {GatewayError} if the fault prevents an answer
  */
 export async function playFaultOfWhole(fault: RequestedFault | undefined, call: TimedCall): Promise<void> {
@@ -67,7 +67,7 @@ async function playFaultBeforeAnswer(
   }
 }
 
-/** Makes the error of an upstream's answer with this status. */
+/** Returns the error of an upstream's answer with the status of the fault. */
 function statusError(
   { status = 500, retryAfter }: RequestedFault,
   protocol: Call["prompt"]["protocol"],
@@ -90,10 +90,13 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   const after = fault?.after ?? 0;
   let sent = 0;
   let texts = 0;
-  let isDone = false;
-  const opened: ReplyEvent[] = [];
+  let over = false;
+  const openEvents: ReplyEvent[] = [];
 
-  /** Plays the fault in place of the next delta. */
+  /**
+   * Plays the fault before the next delta.
+   * @returns events to send instead of the delta; undefined to send the delta
+   */
   async function playFault(): Promise<ReplyEvent[] | undefined> {
     switch (fault?.name) {
       case "stall":
@@ -101,7 +104,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
         if (fault.after !== undefined) await clock.wait(fault.ms ?? Infinity, "nothing more");
         return undefined;
       case "error":
-        isDone = true;
+        over = true;
         return [{ type: "error", error: new GatewayError("upstream", "Rehearsal: an error within the answer") }];
       case "cut":
         throw new GatewayError("upstream", "The upstream's answer broke off");
@@ -115,51 +118,55 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
 
   return {
     async read() {
-      if (isDone) return undefined;
+      if (over) return undefined;
       clock.check();
       if (++sent % EVENTS_PER_TURN === 0) await yieldToEventLoop();
       const { done, value } = events.next();
-      if (done === true || isDone) return undefined;
+      if (done === true || over) return undefined;
       if (value.type === "open") {
         // An open block commits the answer, so it is held back until its first delta: a fault may come before it.
-        opened.push(value);
+        openEvents.push(value);
         return await this.read();
       }
       if (value.type === "delta") {
         if (texts++ === after) {
-          const faultReply = await playFault();
-          if (faultReply !== undefined) return faultReply;
+          const instead = await playFault();
+          if (instead !== undefined) return instead;
         }
         if (fault?.name === "slow") await clock.wait(fault.ms ?? 0, "nothing more");
       }
       if (value.type === "finish" && fault?.name === "no-end") {
         throw cutAnswerError();
       }
-      return isDone ? undefined : [...opened.splice(0), value];
+      return over ? undefined : [...openEvents.splice(0), value];
     },
     cancel() {
-      isDone = true;
+      over = true;
       clock.stop();
       events.return();
     },
   };
 }
 
+/** Waits within the time limits of one call. */
 interface Clock {
-  /** Lets time pass, but no more than the limits allow. @throws {GatewayError} `timeout`, or what the call was aborted with */
+  /**
+   * Waits, but no longer than the limits allow.
+   * @throws {GatewayError} `timeout`, or the reason of the call's signal
+   */
   wait(ms: number, phase: LatePhase): Promise<void>;
-  /** @throws as `wait` */
+  /** Checks the total time limit and the signal. @throws as `wait` */
   check(): void;
-  /** Ends a wait. */
+  /** Ends all waits. */
   stop(): void;
 }
 
 function startClock({ model, target, signal }: TimedCall): Clock {
-  const own = ownTimeouts({ model, target });
+  const timeouts = ownTimeouts({ model, target });
   const started = performance.now();
-  const totalMs = own.total_ms ?? Infinity;
+  const totalMs = timeouts.total_ms ?? Infinity;
   const stopped = new AbortController();
-  const combined = AbortSignal.any([signal, stopped.signal]);
+  const anyAbort = AbortSignal.any([signal, stopped.signal]);
   return {
     check() {
       signal.throwIfAborted();
@@ -169,7 +176,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
     async wait(ms, phase) {
       const phaseMs = ownMs(phase) ?? Infinity;
       const leftMs = started + totalMs - performance.now();
-      await pause(Math.min(ms, phaseMs, leftMs), combined);
+      await pause(Math.min(ms, phaseMs, leftMs), anyAbort);
       signal.throwIfAborted();
       if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
       throw phaseMs < leftMs ? upstreamTimeout(phase, phaseMs) : upstreamTimeout("no whole answer", totalMs);
@@ -177,7 +184,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
   };
 
   function ownMs(phase: LatePhase): number | undefined {
-    if (phase === "nothing more") return own.idle_ms;
-    return phase === "no answer" ? own.first_byte_ms : undefined;
+    if (phase === "nothing more") return timeouts.idle_ms;
+    return phase === "no answer" ? timeouts.first_byte_ms : undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Reads the last user turn of a conversation for the echo model. Images and files become words in brackets. */
+/** Reads the last user turn of a conversation, for the echo model. Images and files become descriptions in brackets. */
 import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { modalityOf } from "../../protocols/canonical/media.ts";
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
@@ -10,20 +10,20 @@ const REMINDER_END = "</system-reminder>";
 
 /** The last turn of the user. */
 export interface LastUserTurn {
-  /** The user's content, with images and files in place; "" if there is none. */
+  /** The user's content, with descriptions of images and files; "" if there is none. */
   text: string;
-  /** The user's text alone, for the choice of a tool. */
+  /** The user's text without images and files, for the choice of a tool. */
   words: string;
   /** Results of the assistant's earlier tool calls; undefined if the turn has none. */
   results: string | undefined;
-  /** True when the assistant has called tools after this turn already. */
+  /** True if the assistant has already called tools after this turn. */
   called: boolean;
 }
 
 /**
- * Reads the last turn: the last user message, or the tool results with the user's content beside them. It skips system
- * messages and the reminders of coding agents, and ignores an assistant message after the turn (a prefill).
- * @throws {GatewayError} `invalid`, if the turn has a part that cannot be read
+ * Reads the last turn: the last user message, or the tool results together with the user's content. System messages and
+ * the reminders of coding agents are skipped, and so is an assistant message after the turn (a prefill).
+ * @throws {GatewayError} `invalid` if the turn has a part that cannot be read
  */
 export function readLastUserTurn({ messages }: Pick<Prompt, "messages">): LastUserTurn {
   const conversation = messages.filter(({ role }) => role !== "system");
@@ -42,7 +42,7 @@ export function readLastUserTurn({ messages }: Pick<Prompt, "messages">): LastUs
   };
 }
 
-/** True for a part with nothing but reminders that coding agents add to the user's content. */
+/** Returns true for a block with nothing but the reminders that coding agents add to the user's content. */
 function isReminder(block: ContentBlock): boolean {
   if (block.type !== "text") return false;
   let remaining = block.text.trimStart();
@@ -63,7 +63,7 @@ function describeResult({ blocks, isError }: ContentBlockOf<"tool_result">): str
   return (isError === true ? "[error] " : "") + describe(blocks);
 }
 
-/** Blocks as text, each on a line of its own. */
+/** Returns blocks as text, each on its own line. */
 function describe(blocks: readonly ContentBlock[]): string {
   return blocks.map(describeBlock).filter((text) => text !== "").join("\n");
 }
@@ -85,7 +85,9 @@ function describeBlock(block: ContentBlock): string {
   }
 }
 
-/** `[image 64x48 png]`, `[image https://example.com/a.png]`, `[file report.pdf application/pdf]`. */
+/**
+ * Returns text such as `[image 64x48 png]`, `[image https://example.com/a.png]`, `[file report.pdf application/pdf]`.
+ */
 function describeMedia({ media, name }: ContentBlockOf<"media">): string {
   if (modalityOf(media, name) !== "image") {
     const words = ["file", name ?? (media.kind === "url" ? media.url : undefined), media.mediaType];

@@ -1,4 +1,4 @@
-/** Plans the answer of the echo model, before limits cut it. */
+/** Plans the complete answer of the echo model. Limits are applied later. */
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
 import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
@@ -10,20 +10,22 @@ import { chooseCalls } from "./tool_calls.ts";
 /** A whole answer, in the order of its events. */
 export interface PlannedAnswer {
   reasoning?: { text: string; hidden: boolean };
-  /** "" for none. */
+  /** "" if there is no text. */
   text: string;
   calls: ContentBlockOf<"tool_call">[];
 }
 
-/** An answer becomes part of the next request, some levels deep. */
+/**
+ * Limits of JSON answers. An answer becomes part of the next request, some levels deep, and must fit into its limits.
+ */
 const ANSWER_LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /** The answer to a prompt without text to repeat. */
 export const NOTHING = "There is nothing to echo.";
 
 /**
- * Plans the answer to a prompt. The same prompt has the same answer.
- * @throws {GatewayError} `invalid`, for parts that cannot be read and tools that cannot be called
+ * Plans the answer to a prompt. Equal prompts get equal answers.
+ * @throws {GatewayError} `invalid` for parts that cannot be read, and for tools that cannot be called
  */
 export function planAnswer(prompt: Prompt): PlannedAnswer {
   const turn = readLastUserTurn(prompt);
@@ -42,7 +44,7 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
     calls,
   };
 
-  /** Text accompanies calls only in plain text answers, and only if the prompt contains `call:` directives. */
+  /** Returns the text beside calls. There is one only in plain text answers to prompts with `call:` directives. */
   function textBesideCalls(): string {
     return format.type === "text" && directed ? echoed : "";
   }

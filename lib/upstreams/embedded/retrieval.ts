@@ -1,4 +1,4 @@
-/** The embedded models `embed` and `rerank`, and `fault` at their endpoints, as one upstream. */
+/** The embedded models `embed` and `rerank` as one upstream, with `fault` for the same endpoints. */
 import { GatewayError } from "../../errors.ts";
 import { requestedFault } from "../../fault/mod.ts";
 import { scanMembers, writeJson } from "../../json/mod.ts";
@@ -19,11 +19,11 @@ import { characterEnd } from "../../text.ts";
 import { cosineOf, embedInput } from "./embed.ts";
 import { playFaultOfWhole } from "./fault.ts";
 
-/** Dimensions that documents are compared in. */
+/** Dimensions of the vectors by which documents are compared. */
 const RERANK_DIMENSIONS = 1_536;
 
-/** Characters of the query and of each document that are read; rerank models cut long documents, too. */
-const READ_CHARS = 32_768;
+/** Most characters that are read of the query and of each document. Real rerank models also cut long documents. */
+const MAX_READ_CHARS = 32_768;
 
 const SCORE_DECIMALS = 6;
 
@@ -31,19 +31,19 @@ const SCORE_DECIMALS = 6;
 export function createEmbeddedRetrieval(): RetrievalUpstream {
   return {
     async embed(call) {
-      const isWrong = await rehearse(call, call.request.inputs.findLast((input) => typeof input === "string"));
-      return { ...await embedAll(call), ...(isWrong && { tokens: -5 }) };
+      const hasWrongUsage = await playFault(call, call.request.inputs.findLast((input) => typeof input === "string"));
+      return { ...await embedAll(call), ...(hasWrongUsage && { tokens: -5 }) };
     },
     async rerank(call) {
-      const isWrong = await rehearse(call, call.request.query);
-      return { ...await rerankAll(call), ...(isWrong && { tokens: -5 }) };
+      const hasWrongUsage = await playFault(call, call.request.query);
+      return { ...await rerankAll(call), ...(hasWrongUsage && { tokens: -5 }) };
     },
     close() {},
   };
 }
 
 /** Plays the fault that a text or the model's id asks for. @returns true if the answer reports impossible usage */
-async function rehearse(call: RetrievalCall<RetrievalRequest>, text = ""): Promise<boolean> {
+async function playFault(call: RetrievalCall<RetrievalRequest>, text = ""): Promise<boolean> {
   call.signal.throwIfAborted();
   if (call.target.model !== "fault") return false;
   const messages = [{ role: "user" as const, blocks: [{ type: "text" as const, text }] }];
@@ -55,18 +55,18 @@ async function rehearse(call: RetrievalCall<RetrievalRequest>, text = ""): Promi
 async function embedAll({ request, model, signal }: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings> {
   const { inputs, base64 } = request;
   const dimensions = request.dimensions ?? model.embedding?.dimensions ?? RERANK_DIMENSIONS;
-  const limit = model.embedding?.max_input_tokens ?? model.context_length;
+  const maxTokens = model.embedding?.max_input_tokens ?? model.context_length;
   const count = await pacedCounter();
   for (const [index, input] of inputs.entries()) {
-    // A code unit of UTF-16 is at most three bytes, and a token at least one.
-    const tokens = input.length * 3 <= limit ? 0 : await count(input);
-    if (tokens > limit) throw tooLong({ tokens, limit, index });
+    // A UTF-16 code unit has at most three bytes, and a token at least one byte, so short inputs need no count.
+    const tokens = input.length * 3 <= maxTokens ? 0 : await count(input);
+    if (tokens > maxTokens) throw tooLong({ tokens, maxTokens, index });
   }
   const write = base64 ? toBase64 : writeNumbers;
   return { vectors: await runSlicedNow(embedEach(inputs, dimensions, write), signal) };
 }
 
-/** Maps the vector of each input, in steps for `runSliced`. */
+/** Computes the vector of each input and maps it with `make`, in steps for `runSliced`. */
 function* embedEach<T>(
   inputs: readonly EmbeddingInput[],
   dimensions: number,
@@ -80,13 +80,16 @@ function* embedEach<T>(
   return results;
 }
 
-/** 32-bit floats, in the fewest digits that tell them apart: base64 of the same vector holds the same numbers. */
+/**
+ * Writes a vector as JSON, with as many digits as 32-bit floats need, so that base64 of the vector has the same
+ * numbers.
+ */
 function writeNumbers(vector: Float64Array): string {
   return `[${Array.from(vector, (value) => value === 0 ? "0" : String(Number(Math.fround(value).toPrecision(9))))}]`;
 }
 
-function tooLong({ tokens, limit, index }: { tokens: number; limit: number; index: number }): GatewayError {
-  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${limit}`, {
+function tooLong({ tokens, maxTokens, index }: { tokens: number; maxTokens: number; index: number }): GatewayError {
+  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${maxTokens}`, {
     param: "input",
     code: "context_length_exceeded",
   });
@@ -94,7 +97,7 @@ function tooLong({ tokens, limit, index }: { tokens: number; limit: number; inde
 
 async function rerankAll({ request, signal }: RetrievalCall<RerankRequest>): Promise<Reranking> {
   const { query, documents, topN = documents.length, returnDocuments } = request;
-  const start = (text: string) => text.slice(0, characterEnd(text, READ_CHARS));
+  const start = (text: string) => text.slice(0, characterEnd(text, MAX_READ_CHARS));
   const queryVector = await runSlicedNow(embedInput(start(query), RERANK_DIMENSIONS), signal);
   const score = (vector: Float64Array) => Math.max(0, cosineOf(queryVector, vector));
   const scores = await runSlicedNow(embedEach(documents.map(start), RERANK_DIMENSIONS, score), signal);

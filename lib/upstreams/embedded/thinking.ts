@@ -1,4 +1,4 @@
-/** Reasoning of the echo model: a sentence or two about what it will do, signed. */
+/** The reasoning of the echo model: one or two sentences about what it will do, with a signature. */
 import { createHash } from "node:crypto";
 import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { fromBase64Url, toBase64Url } from "../../protocols/canonical/signature.ts";
@@ -7,8 +7,8 @@ import { GatewayError } from "../../errors.ts";
 
 /** Issuer of the embedded models' signatures. */
 export const ISSUER = "sluice";
-/** Calls that the reasoning names; the others are counted. */
-const NAMED_CALLS = 3;
+/** Most calls that the reasoning names. The others are only counted. */
+const MAX_NAMED_CALLS = 3;
 
 const SIGNATURE_ERRORS: Record<Protocol, string> = {
   messages: "Invalid `signature` in `thinking` block",
@@ -17,22 +17,22 @@ const SIGNATURE_ERRORS: Record<Protocol, string> = {
   gemini: "Invalid `thoughtSignature`",
 };
 
-/** True when the client wants the model to reason. */
+/** Returns whether the client wants the model to reason. */
 export function wantsReasoning(reasoning: Reasoning | undefined): boolean {
   if (reasoning === undefined || reasoning.mode === "off" || reasoning.effort === "none") return false;
   return reasoning.mode !== undefined || reasoning.effort !== undefined;
 }
 
-/** Writes the reasoning of an answer. */
+/** Returns the reasoning of an answer. */
 export function think({ format, results, calls }: {
   format: OutputFormat["type"];
-  /** True when the turn brought results of tools. */
+  /** True if the user's turn has results of tools. */
   results: boolean;
   calls: readonly { name: string }[];
 }): string {
   if (calls.length > 0) {
-    const names = calls.slice(0, NAMED_CALLS).map(({ name }) => name).join(", ");
-    const more = calls.length - NAMED_CALLS;
+    const names = calls.slice(0, MAX_NAMED_CALLS).map(({ name }) => name).join(", ");
+    const more = calls.length - MAX_NAMED_CALLS;
     return `The user wants tools. I will call ${names}${more > 0 ? ` and ${more} more` : ""}.`;
   }
   if (format === "json_schema") return "The user wants JSON. I will give the smallest that the schema allows.";
@@ -42,14 +42,14 @@ export function think({ format, results, calls }: {
   return format === "json_object" ? `${sentence}, in a JSON object.` : `${sentence}.`;
 }
 
-/** Signs reasoning. The signature contains the reasoning text, for clients that get it omitted. */
+/** Signs reasoning. The signature contains the text of the reasoning, so that clients can get it without the text. */
 export function sign(thought: string): Signature {
   return { issuer: ISSUER, value: `${toBase64Url(thought)}.${digest(thought)}` };
 }
 
 /**
  * Checks the signatures of the embedded models in a conversation. Those of other issuers are ignored.
- * @throws {GatewayError} `invalid`, if a signature is forged or its reasoning was changed
+ * @throws {GatewayError} `invalid` if a signature is forged or its reasoning was changed
  */
 export function checkThoughts({ messages, protocol }: { messages: readonly Message[]; protocol: Protocol }): void {
   for (const { blocks } of messages) {
@@ -63,7 +63,7 @@ export function checkThoughts({ messages, protocol }: { messages: readonly Messa
   }
 }
 
-/** Omitted reasoning comes back with an empty text. */
+/** Returns whether a signature belongs to a text. Reasoning that was omitted comes back with an empty text. */
 function isGenuine(value: string, text: string): boolean {
   const thought = read(value);
   return thought !== undefined && sign(thought).value === value && (text === "" || text === thought);

@@ -8,54 +8,55 @@ import { isObject, writeJson } from "../../json/mod.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
 import type { LastUserTurn } from "./last_user_turn.ts";
 
+/** Most calls of one answer. */
 const MAX_CALLS = 128;
-/** Letters of the shortest word of a tool's name that counts. */
-const MIN_WORD = 3;
+/** Fewest letters of a word in a tool's name by which the tool is found. */
+const MIN_WORD_LENGTH = 3;
 
 /** The calls of an answer, and the text beside them. */
 export interface ChosenCalls {
   calls: ContentBlockOf<"tool_call">[];
   /** The user's text without its directives. */
   text: string;
-  /** True when the text itself asked for the calls. */
+  /** True if directives in the text asked for the calls. */
   directed: boolean;
 }
 
 /**
- * Chooses the calls: what the text asks for; else what `tool_choice` demands; else the first tool that the text speaks of,
- * but never twice without a new message of the user's.
- * @throws {GatewayError} `invalid`, for a choice that no tool can satisfy
+ * Chooses the calls: those that directives in the text ask for; else one that `tool_choice` requires; else one of the
+ * first tool that the text mentions, but only once after each message of the user.
+ * @throws {GatewayError} `invalid` for a choice that no tool can satisfy
  */
 export function chooseCalls(prompt: Prompt, turn: LastUserTurn): ChosenCalls {
-  const { tools, isRequired } = permittedTools(prompt);
+  const { tools, must } = permittedTools(prompt);
   const maxCalls = prompt.parallelToolCalls === false ? 1 : MAX_CALLS;
-  const requested = turn.called && !isRequired
+  const requested = turn.called && !must
     ? { directives: [], text: turn.text }
     : readDirectives(turn.text, { tools, maxCalls });
-  const directives: Directive[] = [...requested.directives];
-  if (directives.length === 0) {
-    const mentioned = isRequired || (turn.results === undefined && !turn.called)
+  const chosen: Directive[] = [...requested.directives];
+  if (chosen.length === 0) {
+    const mentioned = must || (turn.results === undefined && !turn.called)
       ? findMentionedTool(turn.words, tools)
       : undefined;
-    const tool = mentioned ?? (isRequired ? tools[0] : undefined);
-    if (tool !== undefined) directives.push({ tool });
+    const tool = mentioned ?? (must ? tools[0] : undefined);
+    if (tool !== undefined) chosen.push({ tool });
   }
-  return { calls: writeCalls(directives, prompt), text: requested.text, directed: requested.directives.length > 0 };
+  return { calls: writeCalls(chosen, prompt), text: requested.text, directed: requested.directives.length > 0 };
 }
 
-/** Returns the tools that may be called; `isRequired` is true if a call is required. */
-function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: CallableTool[]; isRequired: boolean } {
+/** Returns the tools that may be called; `must` is true if a call is required. */
+function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: CallableTool[]; must: boolean } {
   const choice: ToolChoice = toolChoice ?? { type: "auto" };
   const callable = tools.filter((tool) => tool.type !== "hosted");
   switch (choice.type) {
     case "none":
-      return { tools: [], isRequired: false };
+      return { tools: [], must: false };
     case "auto":
-      return { tools: callable, isRequired: false };
+      return { tools: callable, must: false };
     case "required":
-      return requireTool(protocol, callable, "there is no tool that this model can call");
+      return requireTools(protocol, callable, "there is no tool that this model can call");
     case "tool":
-      return requireTool(
+      return requireTools(
         protocol,
         callable.filter((tool) => isNamed(tool, choice.name)).slice(0, 1),
         `there is no tool named "${choice.name}"`,
@@ -63,21 +64,21 @@ function permittedTools({ protocol, tools, toolChoice }: Prompt): { tools: Calla
     case "allowed": {
       const allowed = callable.filter((tool) => choice.names.some((name) => isNamed(tool, name)));
       return choice.mode === "auto"
-        ? { tools: allowed, isRequired: false }
-        : requireTool(protocol, allowed, "there is none of the allowed tools");
+        ? { tools: allowed, must: false }
+        : requireTools(protocol, allowed, "there is none of the allowed tools");
     }
     case "vendor_specific":
       throw choiceError(protocol, `this model knows no choice of type "${String(choice.value.type)}"`);
   }
 }
 
-function requireTool(
+function requireTools(
   protocol: Protocol,
   tools: CallableTool[],
-  problem: string,
-): { tools: CallableTool[]; isRequired: true } {
-  if (tools.length === 0) throw choiceError(protocol, problem);
-  return { tools, isRequired: true };
+  reason: string,
+): { tools: CallableTool[]; must: true } {
+  if (tools.length === 0) throw choiceError(protocol, reason);
+  return { tools, must: true };
 }
 
 function choiceError(protocol: Protocol, reason: string): GatewayError {
@@ -86,11 +87,11 @@ function choiceError(protocol: Protocol, reason: string): GatewayError {
   });
 }
 
-function isNamed({ name, namespace }: CallableTool, wireName: string): boolean {
-  return name === wireName || (namespace !== undefined && `${namespace}.${name}` === wireName);
+function isNamed({ name, namespace }: CallableTool, wanted: string): boolean {
+  return name === wanted || (namespace !== undefined && `${namespace}.${name}` === wanted);
 }
 
-/** The tool whose whole name is in the text; else the first with a word of its name there. */
+/** Finds the first tool whose full name is in the text, else the first with a word of its name in the text. */
 function findMentionedTool(text: string, tools: readonly CallableTool[]): CallableTool | undefined {
   if (tools.length === 0) return undefined;
   const names = new Set(text.match(/[A-Za-z0-9_][A-Za-z0-9_.:-]*(?<=[A-Za-z0-9_])/g));
@@ -99,18 +100,18 @@ function findMentionedTool(text: string, tools: readonly CallableTool[]): Callab
     tools.find(({ name }) => wordsOf(name).some((word) => words.has(word)));
 }
 
-/** `getWeather_v2` as `get`, `weather`. */
+/** Returns the words of a name: `get` and `weather` for `getWeather_v2`. */
 function wordsOf(name: string): string[] {
   return name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, " ").toLowerCase()
-    .split(/[^a-z]+/).filter((word) => word.length >= MIN_WORD);
+    .split(/[^a-z]+/).filter((word) => word.length >= MIN_WORD_LENGTH);
 }
 
-function writeCalls(directives: readonly Directive[], { messages }: Prompt): ContentBlockOf<"tool_call">[] {
+function writeCalls(chosen: readonly Directive[], { messages }: Prompt): ContentBlockOf<"tool_call">[] {
   const usedIds = new Set(
     messages.flatMap(({ blocks }) => blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : [])),
   );
-  return directives.map(({ tool, arguments: input }, index) => {
-    const text = input ?? smallestArguments(tool);
+  return chosen.map(({ tool, arguments: written }, index) => {
+    const text = written ?? smallestArguments(tool);
     const { name, namespace } = tool;
     const id = newId([namespace ?? "", name, text, index, messages.length], usedIds);
     return {
@@ -130,7 +131,7 @@ function smallestArguments(tool: CallableTool): string {
   return writeJson(isObject(value) ? value : {});
 }
 
-/** Makes an id that is new in the conversation; the same conversation gets the same id. */
+/** Returns an id that is unique in the conversation. Equal conversations get equal ids. */
 function newId(facts: (string | number)[], usedIds: Set<string>): string {
   for (let attempt = 0;; attempt++) {
     const id = `call_${createHash("sha256").update(JSON.stringify([...facts, attempt])).digest("hex").slice(0, 24)}`;

@@ -5,8 +5,8 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /**
- * Refuses tools of one name, results of calls that were not made, and, in the messages protocol, empty texts.
- * @param request the body as the client sent it: the canonical form has no empty texts
+ * Refuses duplicate tool names, results of calls that were not made, and, in the messages protocol, empty texts.
+ * @param request the body that the client sent, because the canonical form has no empty texts
  * @throws {GatewayError} `invalid`
  */
 export function checkVendorRules(prompt: Prompt, request: JsonObject): void {
@@ -33,7 +33,9 @@ function fullName({ name, namespace }: CallableTool): string {
   return namespace === undefined ? name : `${namespace}.${name}`;
 }
 
-/** Responses take a result anywhere after its call, the other protocols right after the turn that made the call. */
+/**
+ * Checks tool results. In responses they may come anywhere after the call, elsewhere only right after the calling turn.
+ */
 function checkResults({ protocol, messages }: Prompt): void {
   let calls = new Set<string>();
   let role: Message["role"] | undefined;
@@ -43,13 +45,13 @@ function checkResults({ protocol, messages }: Prompt): void {
     role = message.role;
     for (const block of message.blocks) {
       if (block.type === "tool_call") calls.add(block.id);
-      if (block.type === "tool_result" && !calls.has(block.callId)) throw orphan(protocol, block.callId);
+      if (block.type === "tool_result" && !calls.has(block.callId)) throw orphanError(protocol, block.callId);
     }
   }
 }
 
-/** Makes the error with the text of each protocol's vendor, which clients match. */
-function orphan(protocol: Prompt["protocol"], id: string): GatewayError {
+/** Returns the error for a result without a call, in the words of the protocol's vendor, which clients match. */
+function orphanError(protocol: Prompt["protocol"], id: string): GatewayError {
   switch (protocol) {
     case "chat":
       return new GatewayError(

@@ -1,29 +1,29 @@
-/** Reads JSON that is mostly base64: images are cut out as they arrive and the small rest is parsed. */
+/** Reads JSON that is mostly base64: cuts out the images as they arrive, and parses the small rest. */
 import { GatewayError } from "../../errors.ts";
 import { type Json, parseJson } from "../../json/mod.ts";
 
-/** Chunks of base64 as in the JSON text, escapes included. */
+/** An image as chunks of base64, as in the JSON text with its escapes. */
 export type RawImage = readonly string[];
 
 /** Incremental reader of one JSON text. */
 export interface ImageCutter {
-  /** Reads the next text and returns the images that end in it. @throws {GatewayError} `upstream` above a limit */
+  /** Reads the next text. @returns the images that end in it @throws {GatewayError} `upstream` above a limit */
   push(text: string): RawImage[];
   /**
-   * Parses the rest, with images replaced by short strings.
+   * Parses the rest, in which each image is replaced by a short string.
    * @throws {GatewayError} `upstream` for invalid or incomplete JSON
    */
   end(): Json;
 }
 
 /** Longest image in base64 characters: three times an uncompressed image of 3840x2160 pixels. */
-const IMAGE_LENGTH = 128 * 1024 * 1024;
+const MAX_IMAGE_LENGTH = 128 * 1024 * 1024;
 
-/** Longest text besides the images, in characters; enough for many revised prompts. */
-const REST_LENGTH = 4 * 1024 * 1024;
+/** Longest text besides the images, in characters. It is enough for many revised prompts. */
+const MAX_REST_LENGTH = 4 * 1024 * 1024;
 
-/** Characters of a member name that are compared. */
-const NAME_LENGTH = 16;
+/** Characters of a member name that are kept for comparison. */
+const MAX_NAME_LENGTH = 16;
 
 /**
  * Creates a reader.
@@ -36,37 +36,41 @@ export function imageCutter(where: "answer" | "event"): ImageCutter {
 
 class Cutter implements ImageCutter {
   readonly #where: "answer" | "event";
-  readonly #place: "{[{" | "{";
+  /** The open brackets around an image. */
+  readonly #imagePath: "{[{" | "{";
   readonly #rest: string[] = [];
   #restLength = 0;
+  /** The brackets that are open. */
   readonly #levels: string[] = [];
-  /** Last of `{ [ , :` outside strings; it separates names from values. */
-  #mark = "";
+  /** The last of `{ [ , :` outside strings. It distinguishes names from values. */
+  #lastMark = "";
   #inString = false;
   #escaped = false;
-  /** Latest member name, latest name in the outermost object, and whether a name is being read. */
+  /** The latest member name. */
   #name = "";
+  /** The latest member name in the outermost object. */
   #topName = "";
+  /** True while a name is being read. */
   #inName = false;
-  /** Image being read. */
+  /** The image that is being read. */
   #image: string[] | undefined;
   #imageLength = 0;
   #count = 0;
 
   constructor(where: "answer" | "event") {
     this.#where = where;
-    this.#place = where === "answer" ? "{[{" : "{";
+    this.#imagePath = where === "answer" ? "{[{" : "{";
   }
 
   push(text: string): RawImage[] {
-    const done: RawImage[] = [];
+    const finished: RawImage[] = [];
     let at = 0;
     let from = 0;
     while (at < text.length) {
       if (this.#image !== undefined) {
         from = at = this.#takeImage(text, { at, into: this.#image });
         if (at === text.length) break;
-        done.push(this.#image);
+        finished.push(this.#image);
         this.#image = undefined;
         this.#imageLength = 0;
         at++;
@@ -79,7 +83,7 @@ class Cutter implements ImageCutter {
       }
     }
     if (this.#image === undefined) this.#keep(text.slice(from));
-    return done;
+    return finished;
   }
 
   end(): Json {
@@ -92,19 +96,19 @@ class Cutter implements ImageCutter {
 
   #keep(text: string): void {
     this.#restLength += text.length;
-    if (this.#restLength > REST_LENGTH) {
+    if (this.#restLength > MAX_REST_LENGTH) {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: too long");
     }
     this.#rest.push(text);
   }
 
   #isImageNext(): boolean {
-    return this.#mark === ":" && this.#name === "b64_json" && this.#levels.length === this.#place.length &&
-      this.#levels.join("") === this.#place &&
+    return this.#lastMark === ":" && this.#name === "b64_json" && this.#levels.length === this.#imagePath.length &&
+      this.#levels.join("") === this.#imagePath &&
       (this.#where === "event" || this.#topName === "data");
   }
 
-  /** Reads a character outside images; true if an image starts after it. */
+  /** Reads a character outside images. @returns true if an image starts after it */
   #step(letter: string): boolean {
     if (this.#inString) {
       if (this.#escaped) this.#escaped = false;
@@ -114,20 +118,20 @@ class Cutter implements ImageCutter {
         if (this.#inName && this.#levels.length === 1) this.#topName = this.#name;
         return false;
       }
-      if (this.#inName && this.#name.length < NAME_LENGTH) this.#name += letter;
+      if (this.#inName && this.#name.length < MAX_NAME_LENGTH) this.#name += letter;
       return false;
     }
     switch (letter) {
       case '"':
         if (this.#isImageNext()) return true;
         this.#inString = true;
-        this.#inName = this.#mark !== ":" && this.#levels.at(-1) === "{";
+        this.#inName = this.#lastMark !== ":" && this.#levels.at(-1) === "{";
         if (this.#inName) this.#name = "";
         return false;
       case "{":
       case "[":
         this.#levels.push(letter);
-        this.#mark = letter;
+        this.#lastMark = letter;
         return false;
       case "}":
       case "]":
@@ -135,18 +139,18 @@ class Cutter implements ImageCutter {
         return false;
       case ",":
       case ":":
-        this.#mark = letter;
+        this.#lastMark = letter;
     }
     return false;
   }
 
-  /** Reads a part of an image; returns its end or the end of the text. */
+  /** Reads a part of an image. @returns the end of the image, or the end of the text */
   #takeImage(text: string, { at, into }: { at: number; into: string[] }): number {
     // Base64 contains no quotes.
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
     this.#imageLength += end - at;
-    if (this.#imageLength > IMAGE_LENGTH) {
+    if (this.#imageLength > MAX_IMAGE_LENGTH) {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: an image is too large");
     }
     into.push(text.slice(at, end));

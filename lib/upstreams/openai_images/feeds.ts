@@ -1,13 +1,13 @@
-/** Image feeds of one answer, of a pending answer, and of several parallel answers. */
+/** Creates the image feeds of one answer, of a pending answer, and of several parallel answers. */
 import { GatewayError } from "../../errors.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 import type { Incoming } from "../transport.ts";
 import { asFinal } from "./map_errors.ts";
 import { readImage } from "./raw_images.ts";
-import { readAnswer, type Sent } from "./read_answer.ts";
+import { readAnswer, type SentImage } from "./read_answer.ts";
 
-/** Context of an answer. */
-interface Asked {
+/** The request of an answer. */
+interface AnsweredRequest {
   request: ImageRequest;
   /** Number of images in this call. */
   n: number;
@@ -21,12 +21,12 @@ interface Asked {
  * Reads the images of one answer. A failure before the first image throws; a later one fails the missing images. Data
  * after the last image is not read.
  */
-export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage }: Asked): ImageFeed {
+export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage }: AnsweredRequest): ImageFeed {
   const sent = readAnswer(incoming, { readsUsage });
   const missing = new Set(Array.from({ length: n }, (_, index) => index));
   const steps = new Map<number, number>();
   const queue: ImageEvent[] = [];
-  /** Tokens of uploaded images that images were delivered with. */
+  /** Tokens of uploaded images that were already reported with delivered images. */
   let reported = 0;
   let isDone = false;
   let cancelled = false;
@@ -44,7 +44,9 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     return value.type === "image" ? await readFinished(value) : await readPreview(value);
   }
 
-  async function readFinished({ raw, index: sentIndex, inputImageTokens = 0 }: Sent): Promise<ImageEvent | undefined> {
+  async function readFinished(
+    { raw, index: sentIndex, inputImageTokens = 0 }: SentImage,
+  ): Promise<ImageEvent | undefined> {
     const index = sentIndex !== undefined && missing.has(sentIndex) ? sentIndex : missing.values().next().value;
     if (index === undefined) return undefined;
     missing.delete(index);
@@ -52,7 +54,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     try {
       const base64 = await readImage(raw, { request, signal });
       if (!(inputImageTokens > reported)) return { type: "image", index, base64 };
-      // The uploads of one request are counted once: each of its images may report all of them.
+      // Each image may report all uploads of the request, which must be counted only once.
       const more = inputImageTokens - reported;
       reported = inputImageTokens;
       return { type: "image", index, base64, inputImageTokens: more };
@@ -62,8 +64,8 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     }
   }
 
-  /** A preview that cannot be placed or read is no loss. */
-  async function readPreview({ raw, index: sentIndex, step: sentStep }: Sent): Promise<ImageEvent | undefined> {
+  /** Reads a preview. One that cannot be read, or that belongs to no known image, is skipped. */
+  async function readPreview({ raw, index: sentIndex, step: sentStep }: SentImage): Promise<ImageEvent | undefined> {
     const index = sentIndex ?? (n === 1 ? 0 : undefined);
     if (index === undefined || !missing.has(index)) return undefined;
     const step = sentStep ?? steps.get(index) ?? 0;
@@ -100,7 +102,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   };
 }
 
-/** A feed that has not begun. `cancel` must make `start` fail or the feed it gives be ended. */
+/** Creates a feed that has not begun. @param cancel must make `start` fail, or end the feed that it resolves to */
 export function lateFeed(start: Promise<ImageFeed>, cancel: () => void): ImageFeed {
   let cancelled = false;
   return {
@@ -120,10 +122,12 @@ export function lateFeed(start: Promise<ImageFeed>, cancel: () => void): ImageFe
   };
 }
 
-/** Images that are made by one request each, in the order they come. Those that fail do not touch the others. */
+/**
+ * Creates a feed of images that are made by one call each, in the order of their arrival. A failure affects one image.
+ */
 export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => void): ImageFeed {
   const parts = starts.map((start) => lateFeed(start, cancel));
-  const pending = new Map(parts.map((part, index) => [index, quiet(readPart(part, index))]));
+  const pending = new Map(parts.map((part, index) => [index, handleRejection(readPart(part, index))]));
   let cancelled = false;
 
   async function readPart(part: ImageFeed, index: number): Promise<{ index: number; event: ImageEvent | undefined }> {
@@ -141,7 +145,7 @@ export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => 
       while (!cancelled && pending.size > 0) {
         const { index, event } = await Promise.race(pending.values());
         const part = parts[index];
-        if (part !== undefined && event?.type === "partial") pending.set(index, quiet(readPart(part, index)));
+        if (part !== undefined && event?.type === "partial") pending.set(index, handleRejection(readPart(part, index)));
         else pending.delete(index);
         if (event !== undefined && !cancelled) return event;
       }
@@ -154,8 +158,8 @@ export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => 
   };
 }
 
-/** Marks a rejection as handled. */
-function quiet<T>(promise: Promise<T>): Promise<T> {
+/** Marks a possible rejection as handled, and returns the same promise. */
+function handleRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }

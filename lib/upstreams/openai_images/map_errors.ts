@@ -6,40 +6,40 @@ import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, wasNeverSent } from "../transport.ts";
 
 /** Error codes for refused content, with any status. */
-const REFUSALS: ReadonlySet<string> = new Set([
+const REFUSAL_CODES: ReadonlySet<string> = new Set([
   "content_policy_violation",
   "moderation_blocked",
   "image_generation_user_error",
 ]);
 
-/** Statuses that mean that no work has begun: credentials, limits, overload. */
-const NOT_BEGUN: ReadonlySet<number> = new Set([401, 403, 429, 498, 503, 529]);
+/** Statuses after which no work has begun: credentials, limits, overload. */
+const STATUSES_BEFORE_WORK: ReadonlySet<number> = new Set([401, 403, 429, 498, 503, 529]);
 
-/** Errors that another target may not have. */
-const FAILS_OVER: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "overloaded", "timeout"]);
+/** Kinds of errors after which another target would be tried. */
+const RETRIED_KINDS: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "overloaded", "timeout"]);
 
 /**
  * Makes an error final, because another attempt could generate and bill the images again. Errors that never lead to another
- * attempt, and foreign errors, stay unchanged.
+ * attempt stay unchanged, and so do errors that are no `GatewayError`.
  */
 export function asFinal(error: unknown): unknown {
-  if (!(error instanceof GatewayError) || error.final || !FAILS_OVER.has(error.kind)) return error;
+  if (!(error instanceof GatewayError) || error.final || !RETRIED_KINDS.has(error.kind)) return error;
   return error.with({ final: true });
 }
 
-/** Error of a request without an answer; final unless no connection could be made. */
+/** Returns the error of a request without an answer. It is final unless no connection could be made. */
 export function sendFailure(error: unknown): unknown {
   return wasNeverSent(error) ? error : asFinal(error);
 }
 
-/** Maps an answer other than 200 to an error. */
+/** Reads an answer with another status than 200, and returns its error. */
 export async function statusFailure(incoming: Incoming): Promise<unknown> {
   const { status } = incoming;
   const error = await readFailure(incoming, { ...UPSTREAM_CODECS.chat, readError });
-  return NOT_BEGUN.has(status) || status < 400 ? error : asFinal(error);
+  return STATUSES_BEFORE_WORK.has(status) || status < 400 ? error : asFinal(error);
 }
 
-/** Error inside an answer or event; `undefined` without one. */
+/** Returns the error inside an answer or event; `undefined` if there is none. */
 export function innerFailure(body: JsonObject): unknown {
   const isError = isObject(body.error) || typeof body.error === "string" || body.type === "error";
   return isError ? asFinal(readError(200, body)) : undefined;
@@ -57,9 +57,11 @@ function isRefusal(body: Json | undefined): boolean {
   return refusalCode(body) !== undefined;
 }
 
-/** Code of a refusal; `code` is more specific than `type`. */
+/** Returns the code of a refusal; `undefined` for other errors. `code` is more specific than `type`. */
 function refusalCode(body: Json | undefined): string | undefined {
   if (!isObject(body)) return undefined;
   const error = isObject(body.error) ? body.error : body;
-  return [error.code, error.type].find((word) => typeof word === "string" && REFUSALS.has(word)) as string | undefined;
+  return [error.code, error.type].find((word) => typeof word === "string" && REFUSAL_CODES.has(word)) as
+    | string
+    | undefined;
 }

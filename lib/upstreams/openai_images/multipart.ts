@@ -1,4 +1,4 @@
-/** Writes forms with files as a stream, so that uploads are not copied as a whole. */
+/** Writes forms with files as streams, so that uploads are not copied as a whole. */
 
 /** A file of a form. */
 export interface FormFile {
@@ -14,23 +14,23 @@ export interface Form {
   files: readonly FormFile[];
 }
 
-/** Largest piece that is handed on at once, in bytes. */
+/** Largest piece of the stream, in bytes. */
 const PIECE_BYTES = 256 * 1024;
 
-/** The media type of a form's body. */
+/** Returns the media type of a form's body. */
 export function formType(boundary: string): string {
   return `multipart/form-data; boundary=${boundary}`;
 }
 
 /**
- * Body of a form. Pieces are views of the files' bytes, made on demand.
+ * Returns the body of a form. Its pieces are views of the files' bytes.
  * @param boundary a text that does not occur in the form
  */
 export function writeForm(form: Form, boundary: string): ReadableStream<Uint8Array> {
   return ReadableStream.from(formPieces(form, boundary));
 }
 
-/** Length of a form's body, in bytes. */
+/** Returns the length of a form's body, in bytes. */
 export function formBytes(form: Form, boundary: string): number {
   let bytes = 0;
   for (const piece of formPieces(form, boundary)) bytes += piece.length;
@@ -45,13 +45,13 @@ function* formPieces({ fields, files }: Form, boundary: string): Generator<Uint8
   for (const { name, filename, type, bytes } of files) {
     const disposition = `form-data; name="${escape(name)}"; filename="${escape(filename)}"`;
     yield encoder.encode(`--${boundary}\r\ncontent-disposition: ${disposition}\r\ncontent-type: ${type}\r\n\r\n`);
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+    for (let start = 0; start < bytes.length; start += PIECE_BYTES) yield bytes.subarray(start, start + PIECE_BYTES);
     yield encoder.encode("\r\n");
   }
   yield encoder.encode(`--${boundary}--\r\n`);
 }
 
-/** Names may come from clients; written as browsers do, they cannot end their quotes or their line. */
+/** Escapes a name as browsers do. Names may come from clients, and must not end their quotes or their line. */
 function escape(name: string): string {
   return name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
 }

@@ -1,4 +1,4 @@
-/** Images as hosts send them: base64 that is checked, and turned into the format that was asked for. */
+/** Checks the base64 of images from hosts, and converts images into the requested format. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
@@ -12,18 +12,20 @@ import type { RawImage } from "./cut_images.ts";
 const STEP_LENGTH = 256 * 1024;
 
 /**
- * An image as base64 in its one canonical spelling and in the format that the request wants.
- * @throws {GatewayError} `upstream`, final, where it is no base64, no image, or cannot be converted; the signal's
- * reason where it is aborted meanwhile
+ * Returns an image as canonical base64, in the requested format.
+ * @throws {GatewayError} `upstream`, final, if it is not base64, not an image, or cannot be converted; the signal's
+ * reason if it is aborted meanwhile
  */
 export async function readImage(
   raw: RawImage,
   { request: { format, compression }, signal }: { request: ImageRequest; signal: AbortSignal },
 ): Promise<string> {
   const base64 = await runSliced(clean(raw));
-  const type = imageSizeBase64(base64)?.type;
-  if (type === undefined || type === "gif") throw unreadable("expected a PNG, JPEG or WebP image");
-  if (type === format) return base64;
+  const receivedFormat = imageSizeBase64(base64)?.type;
+  if (receivedFormat === undefined || receivedFormat === "gif") {
+    throw unreadable("expected a PNG, JPEG or WebP image");
+  }
+  if (receivedFormat === format) return base64;
   try {
     const bytes = await runSliced(decode(base64));
     return await runSliced(base64Steps(await convertImage(bytes, { format, compression, signal })));
@@ -36,20 +38,20 @@ export async function readImage(
   }
 }
 
-/** Takes JSON's escapes out (some hosts write `\/`), checks every character, adds padding that was left out. */
+/** Removes JSON's escapes (some hosts write `\/`), checks every character, and adds missing padding. */
 function* clean(raw: RawImage): Generator<void, string> {
   const out: string[] = [];
   let length = 0;
-  /** An escape that the next piece goes on with. */
-  let open = "";
+  /** An escape that continues in the next piece. */
+  let openEscape = "";
   let padding = 0;
   for (const piece of raw) {
-    for (let at = 0; at < piece.length; at += STEP_LENGTH) {
-      let text = open + piece.slice(at, at + STEP_LENGTH);
-      open = "";
+    for (let start = 0; start < piece.length; start += STEP_LENGTH) {
+      let text = openEscape + piece.slice(start, start + STEP_LENGTH);
+      openEscape = "";
       if (text.includes("\\")) {
-        open = /\\(?:u[0-9a-fA-F]{0,3})?$/.exec(text)?.[0] ?? "";
-        text = unescape(text.slice(0, text.length - open.length));
+        openEscape = /\\(?:u[0-9a-fA-F]{0,3})?$/.exec(text)?.[0] ?? "";
+        text = unescape(text.slice(0, text.length - openEscape.length));
       }
       const body = /^[A-Za-z0-9+/]*/.exec(text)?.[0].length ?? 0;
       if (!/^=*$/.test(text.slice(body)) || (padding > 0 && body > 0)) throw unreadable("expected base64");
@@ -60,7 +62,7 @@ function* clean(raw: RawImage): Generator<void, string> {
     }
   }
   const missing = (4 - length % 4) % 4;
-  if (open !== "" || missing === 3 || padding > 2 || (padding > 0 && missing !== 0)) {
+  if (openEscape !== "" || missing === 3 || padding > 2 || (padding > 0 && missing !== 0)) {
     throw unreadable("expected base64");
   }
   out.push("=".repeat(missing));
@@ -77,8 +79,8 @@ function unescape(text: string): string {
 function* decode(base64: string): Generator<void, Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(Math.floor(base64.length / 4) * 3);
   let length = 0;
-  for (let at = 0; at < base64.length; at += STEP_LENGTH) {
-    const part = Buffer.from(base64.slice(at, at + STEP_LENGTH), "base64");
+  for (let start = 0; start < base64.length; start += STEP_LENGTH) {
+    const part = Buffer.from(base64.slice(start, start + STEP_LENGTH), "base64");
     bytes.set(part, length);
     length += part.length;
     yield;

@@ -6,39 +6,39 @@ import type { Incoming } from "../transport.ts";
 import { imageCutter, type RawImage } from "./cut_images.ts";
 import { innerFailure } from "./map_errors.ts";
 
-/** An image or preview, with its index as reported by the host. */
-export interface Sent {
+/** An image or preview that a host has sent. */
+export interface SentImage {
   type: "image" | "preview";
   raw: RawImage;
-  /** Its place among the images of this answer; absent: the host says nothing. */
+  /** Index of the image in the answer; absent if the host does not report it. */
   index?: number;
-  /** Place of a preview among those of its image; absent as above. */
+  /** Number of the preview among those of its image; absent if the host does not report it. */
   step?: number;
-  /** Tokens of uploaded images, as far as the answer reports them by then. */
+  /** Tokens of uploaded images that the answer has reported so far. */
   inputImageTokens?: number;
 }
 
-/** Most bytes of one answer: ten images of 40 MB in base64, and room. */
-const ANSWER_BYTES = 512 * 1024 * 1024;
+/** Largest answer, in bytes: ten images of 40 MB in base64, and some margin. */
+const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 
-/** Longest event in characters: the largest image and its other members. */
-const EVENT_LENGTH = 136 * 1024 * 1024;
+/** Longest event, in characters: the largest image and its other members. */
+const MAX_EVENT_LENGTH = 136 * 1024 * 1024;
 
 /**
- * Images as they come.
+ * Yields the images of an answer as they arrive.
  * @param readsUsage true to delay the last image of a whole answer until its usage has arrived
  * @throws {GatewayError} `upstream` for an incomplete, unreadable or too large answer; the host's own error
  */
-export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boolean }): AsyncGenerator<Sent> {
+export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boolean }): AsyncGenerator<SentImage> {
   const isStream = /^text\/event-stream\b/i.test(incoming.header("content-type") ?? "");
   if (isStream) return readStream(incoming);
   return readsUsage ? withUsage(incoming) : readWhole(incoming);
 }
 
-/** The last image comes with the usage; without one where the answer breaks off after it. */
-async function* withUsage(incoming: Incoming): AsyncGenerator<Sent> {
+/** Yields the images of a whole answer, the last one with the usage unless the answer breaks off. */
+async function* withUsage(incoming: Incoming): AsyncGenerator<SentImage> {
   const sent = readWhole(incoming);
-  let last: Sent | undefined;
+  let last: SentImage | undefined;
   try {
     while (true) {
       const { done, value } = await sent.next();
@@ -56,39 +56,44 @@ async function* withUsage(incoming: Incoming): AsyncGenerator<Sent> {
   if (last !== undefined) yield last;
 }
 
-/** Returns the answer without its images. */
-async function* readWhole(incoming: Incoming): AsyncGenerator<Sent, JsonObject> {
+/** Yields the images of a whole answer. @returns the answer without its images */
+async function* readWhole(incoming: Incoming): AsyncGenerator<SentImage, JsonObject> {
   const cutter = imageCutter("answer");
   for await (const text of texts(incoming)) {
     for (const raw of cutter.push(text)) yield { type: "image", raw };
   }
-  const rest = cutter.end();
-  if (!isObject(rest)) throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
-  const failure = innerFailure(rest);
+  const answer = cutter.end();
+  if (!isObject(answer)) {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
+  }
+  const failure = innerFailure(answer);
   if (failure !== undefined) throw failure;
-  if (Array.isArray(rest.data) && rest.data.some((item) => isObject(item) && typeof item.url === "string")) {
+  if (Array.isArray(answer.data) && answer.data.some((item) => isObject(item) && typeof item.url === "string")) {
     throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of images");
   }
-  return rest;
+  return answer;
 }
 
-/** Tokens of uploaded images, in OpenAI's words. */
+/** Returns the reported tokens of uploaded images; undefined if they are not reported in OpenAI's form. */
 function reportedTokens({ usage }: JsonObject): number | undefined {
   const details = isObject(usage) ? usage.input_tokens_details : undefined;
   const tokens = isObject(details) ? details.image_tokens : undefined;
   return typeof tokens === "number" ? tokens : undefined;
 }
 
-async function* readStream(incoming: Incoming): AsyncGenerator<Sent> {
-  const reader = new SseReader(EVENT_LENGTH);
+async function* readStream(incoming: Incoming): AsyncGenerator<SentImage> {
+  const reader = new SseReader(MAX_EVENT_LENGTH);
   for await (const text of texts(incoming)) {
     for (const frame of reader.push(text)) yield* readEvent(frame.data, frame.event);
   }
   for (const frame of reader.end()) yield* readEvent(frame.data, frame.event);
 }
 
-/** Events that bring no image and no error are passed over: hosts have their own. */
-function* readEvent(data: string, eventName: string | undefined): Generator<Sent> {
+/**
+ * Yields the image of an event. Events without an image or an error are skipped, because hosts have events of their
+ * own.
+ */
+function* readEvent(data: string, eventName: string | undefined): Generator<SentImage> {
   if (data === "[DONE]") return;
   const cutter = imageCutter("event");
   const [raw] = cutter.push(data);
@@ -98,38 +103,42 @@ function* readEvent(data: string, eventName: string | undefined): Generator<Sent
   if (failure !== undefined) throw failure;
   const type = typeof event.type === "string" ? event.type : eventName ?? "";
   if (raw === undefined) return;
-  const index = placeOf(event.index);
+  const index = indexOf(event.index);
   if (type.endsWith(".completed")) yield { type: "image", raw, index, inputImageTokens: reportedTokens(event) };
-  if (type.endsWith(".partial_image")) yield { type: "preview", raw, index, step: placeOf(event.partial_image_index) };
+  if (type.endsWith(".partial_image")) yield { type: "preview", raw, index, step: indexOf(event.partial_image_index) };
 }
 
-function placeOf(value: Json | undefined): number | undefined {
+function indexOf(value: Json | undefined): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** An answer's text as it arrives. */
+/** Yields the text of an answer as it arrives. @throws {GatewayError} `upstream` if it is too large */
 async function* texts(incoming: Incoming): AsyncGenerator<string> {
   const decode = asciiDecoder();
   let bytes = 0;
   for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) {
     bytes += piece.length;
-    if (bytes > ANSWER_BYTES) throw new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
+    if (bytes > MAX_ANSWER_BYTES) {
+      throw new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
+    }
     yield decode(piece);
   }
 }
 
 /**
- * Decodes UTF-8 that is nearly all ASCII. A decoder that streams makes strings of two bytes per character; a piece that
- * ends in ASCII can be decoded by itself and takes half of that, as does everything made of it.
+ * Returns a decoder for UTF-8 that is nearly all ASCII. A streaming decoder makes strings of two bytes per character. A
+ * piece that ends with ASCII can be decoded separately, and takes half of that memory, as do all parts of it.
  */
 function asciiDecoder(): (piece: Uint8Array) => string {
-  const whole = new TextDecoder("utf-8", { ignoreBOM: true });
-  const streaming = new TextDecoder("utf-8", { ignoreBOM: true });
-  let open = false;
+  const pieceDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const streamDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let isInsideCharacter = false;
   return (piece) => {
     const endsInside = (piece.at(-1) ?? 0) >= 0x80;
-    const text = open || endsInside ? streaming.decode(piece, { stream: true }) : whole.decode(piece);
-    open = endsInside;
+    const text = isInsideCharacter || endsInside
+      ? streamDecoder.decode(piece, { stream: true })
+      : pieceDecoder.decode(piece);
+    isInsideCharacter = endsInside;
     return text;
   };
 }

@@ -1,11 +1,11 @@
-/** A request for images in OpenAI's words: JSON for new ones, a form for edits. */
+/** Writes requests in OpenAI's images API: JSON for generations, a form for edits. */
 import type { Target } from "../../catalog/model.ts";
 import type { ImageRequest, InputImage } from "../../images/types.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Form, FormFile } from "./multipart.ts";
 
 /** Parameters of one call. */
-export interface Asking {
+export interface ImageCallParameters {
   target: Target;
   /** Number of images in this call. */
   n: number;
@@ -13,10 +13,11 @@ export interface Asking {
 }
 
 /**
- * Writes the members of a request. Defaults (`background: auto`) are left out, because smaller hosts reject unknown
- * members. Unknown client members pass unless the gateway sets the same name.
+ * Writes the members of a request. Default values (`background: auto`) are left out, because smaller hosts reject
+ * members that they do not know. Unknown members of the client are passed on, unless the gateway sets a member of the
+ * same name.
  */
-export function writeMembers(request: ImageRequest, { target, n, stream }: Asking): JsonObject {
+export function writeMembers(request: ImageRequest, { target, n, stream }: ImageCallParameters): JsonObject {
   const { single, addresses, own_format: ownFormat } = target.images ?? {};
   return {
     ...request.rest,
@@ -37,8 +38,8 @@ export function writeMembers(request: ImageRequest, { target, n, stream }: Askin
 }
 
 /** Writes a request as a form: one file is `image`, several are `image[]`. */
-export function writeEdit(request: ImageRequest, attempt: Asking): Form {
-  const fields = Object.entries(writeMembers(request, attempt)).flatMap(([name, value]) => fieldsOf(name, value));
+export function writeEdit(request: ImageRequest, parameters: ImageCallParameters): Form {
+  const fields = Object.entries(writeMembers(request, parameters)).flatMap(([name, value]) => fieldsOf(name, value));
   const { images, mask } = request;
   const name = images.length === 1 ? "image" : "image[]";
   const files = images.map((image) => fileOf(name, image));
@@ -46,7 +47,7 @@ export function writeEdit(request: ImageRequest, attempt: Asking): Form {
   return { fields, files };
 }
 
-/** Repeated fields stay repeated. */
+/** Returns a member as form fields. A list becomes several fields of one name. */
 function fieldsOf(name: string, value: Json | undefined): [string, string][] {
   if (value === undefined) return [];
   if (Array.isArray(value)) return value.flatMap((item) => fieldsOf(name, item));

@@ -9,8 +9,9 @@ import type { EmbeddingInput } from "../../retrieval/types.ts";
  */
 const BATCH_TOKENS = 300_000;
 
-/** Most characters of one answer, and most characters of a number in it, with its comma. */
+/** Most characters of one answer. */
 const ANSWER_CHARS = 48 * 1024 * 1024;
+/** Most characters of a number in an answer, with its comma. */
 const NUMBER_CHARS = 24;
 
 /** Concurrent requests of one call. */
@@ -24,7 +25,7 @@ export interface BatchLimits {
   dimensions: number;
 }
 
-/** Splits inputs into batches, in order. An input that is too large by itself is a batch of its own. */
+/** Splits inputs into batches, in order. An input that is too large for a batch becomes a batch of its own. */
 export function splitInputs(inputs: readonly EmbeddingInput[], limits: BatchLimits): EmbeddingInput[][] {
   const maxInputs = Math.max(1, Math.min(limits.inputs, Math.floor(ANSWER_CHARS / (limits.dimensions * NUMBER_CHARS))));
   const batches: EmbeddingInput[][] = [];
@@ -45,8 +46,8 @@ export function splitInputs(inputs: readonly EmbeddingInput[], limits: BatchLimi
 }
 
 /**
- * Sends the batches, some of them concurrently. The first failure ends the others.
- * @param signal aborts all of them
+ * Sends the batches, several at a time. The first failure aborts the others.
+ * @param signal aborts all batches
  * @returns the answers, in the order of the batches
  * @throws the first failure
  */
@@ -58,17 +59,17 @@ export async function sendBatches<B, A>(
   const [only] = batches;
   if (only !== undefined && batches.length === 1) return [await send(only, signal)];
   const failed = new AbortController();
-  const either = AbortSignal.any([signal, failed.signal]);
+  const aborted = AbortSignal.any([signal, failed.signal]);
   const answers: A[] = [];
   const queue = batches.entries();
-  const work = async () => {
+  const sendNext = async () => {
     for (const [index, batch] of queue) {
-      either.throwIfAborted();
-      answers[index] = await send(batch, either);
+      aborted.throwIfAborted();
+      answers[index] = await send(batch, aborted);
     }
   };
   try {
-    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+    await Promise.all(Array.from({ length: CONCURRENCY }, sendNext));
   } catch (error) {
     failed.abort();
     throw error;

@@ -5,8 +5,8 @@ import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } fro
 import { unfitError } from "../prepare_attempt.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
-/** Members of the body that are read here or by the gateway. */
-const EXPRESSED: ReadonlySet<string> = new Set([
+/** Members of the body that are translated here or read by the gateway. */
+const SUPPORTED_MEMBERS: ReadonlySet<string> = new Set([
   "model",
   "input",
   "dimensions",
@@ -17,15 +17,15 @@ const EXPRESSED: ReadonlySet<string> = new Set([
 
 /**
  * Writes the body of a batch.
- * @throws {GatewayError} `invalid`, with fault `unfit`, for inputs given as tokens, and for members that it cannot express
- * if the client requires all
+ * @throws {GatewayError} `invalid` with fault `unfit`, for inputs that are tokens, and for unsupported members if the
+ * client requires all parameters
  */
 export function writeGeminiBatch(
   { request: { dimensions, body }, target, dropped }: RetrievalCall<EmbeddingsRequest>,
   batch: readonly EmbeddingInput[],
 ): string {
   for (const [name, value] of Object.entries(body.value)) {
-    if (value !== null && !EXPRESSED.has(name)) dropped.add(name);
+    if (value !== null && !SUPPORTED_MEMBERS.has(name)) dropped.add(name);
   }
   const { provider } = body.value;
   try {
@@ -50,12 +50,12 @@ export function writeGeminiBatch(
 }
 
 /** Reads the answer to a batch, whose vectors are in the order of its requests. @throws {GatewayError} `upstream` */
-export async function readGeminiBatch(text: string, expected: WantedVectors): Promise<Embeddings> {
-  const answer = await readVectors(text, "values", expected);
-  requireVectors(answer, expected);
+export async function readGeminiBatch(text: string, wanted: WantedVectors): Promise<Embeddings> {
+  const answer = await readVectors(text, "values", wanted);
+  requireVectors(answer, wanted);
   const { embeddings, usageMetadata: usage } = answer.rest;
-  const isInOrder = Array.isArray(embeddings) && embeddings.length === expected.count &&
-    embeddings.every((item, place) => isObject(item) && item.values === place);
+  const isInOrder = Array.isArray(embeddings) && embeddings.length === wanted.count &&
+    embeddings.every((item, index) => isObject(item) && item.values === index);
   if (!isInOrder) throw unreadable("expected one vector for each input");
   const tokens = isObject(usage) && typeof usage.promptTokenCount === "number" ? usage.promptTokenCount : undefined;
   return { vectors: answer.vectors, ...(tokens !== undefined && { tokens }) };

@@ -1,4 +1,4 @@
-/** Embeddings and reranking at upstreams that are reached over the network. */
+/** An upstream for embeddings and reranking that is reached over the network. */
 import type {
   Embeddings,
   EmbeddingsRequest,
@@ -18,7 +18,7 @@ import { readGeminiBatch, writeGeminiBatch } from "./gemini.ts";
 import { readEmbeddingsAnswer, readRerankAnswer, writeEmbeddingsBody, writeRerankBody } from "./openai.ts";
 import type { WantedVectors } from "./read_vectors.ts";
 
-/** Makes the upstream. */
+/** Creates the upstream. */
 export function createHttpRetrieval(
   options: Pick<HttpUpstreamOptions, "vendor" | "baseUrl" | "key" | "limits" | "transport">,
 ): RetrievalUpstream {
@@ -27,7 +27,10 @@ export function createHttpRetrieval(
   const auth = key === undefined ? {} : vendor.auth(key.reveal());
   const filter = contentFilter(key);
 
-  /** Sends a request and reads its answer. @throws {GatewayError} the upstream's error, or that of the connection */
+  /**
+   * Sends a request and reads its answer.
+   * @throws {GatewayError} the upstream's error, or the error of the connection
+   */
   async function post<T>(
     call: RetrievalCall<RetrievalRequest>,
     body: ResendableBody,
@@ -79,7 +82,7 @@ export function createHttpRetrieval(
       return await post(part, body, async (incoming) => await readEmbeddingsAnswer(await readText(incoming), expected));
     });
     const vectors = answers.flatMap(({ vectors }) => vectors);
-    // A sum with a part missing is no usage.
+    // If one batch reports no tokens, the sum would be wrong, so none are reported.
     const tokens = answers.reduce((sum, { tokens = NaN }) => sum + tokens, 0);
     return { vectors, ...(!Number.isNaN(tokens) && { tokens }) };
   }

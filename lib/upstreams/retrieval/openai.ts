@@ -7,24 +7,27 @@ import type { WholeAnswer } from "../answers.ts";
 import type { ResendableBody } from "../transport.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
-/** Optional members that may be null. Some hosts refuse that. */
+/** Optional members that clients may set to null. Such members are removed, because some hosts refuse null. */
 const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
 
 /** Most searches of one request that an upstream can plausibly report. */
 const MAX_SEARCHES = 1_000_000;
 
-/** Edits that every host needs: its own model id, and no members for the gateway alone. */
+/** Returns the edits that every host needs: its own model id, and no members that are only for the gateway. */
 function sharedEdits({ value }: RetrievalBody, { model }: Target): Edits {
   const nulls = NULLABLE.filter((name) => value[name] === null).map((name) => [name, undefined]);
   return { ...Object.fromEntries(nulls), provider: undefined, models: undefined, model: JSON.stringify(model) };
 }
 
-/** Writes the body of a request for embeddings. `batch`: some of the inputs; absent: all, as the client wrote them. */
+/**
+ * Writes the body of a request for embeddings.
+ * @param batch some of the inputs; absent: all, as the client wrote them
+ */
 export function writeEmbeddingsBody(
   { request, model, target }: RetrievalCall<EmbeddingsRequest>,
   batch?: readonly EmbeddingInput[],
 ): ResendableBody {
-  // Hosts with vectors of one length refuse the parameter.
+  // Hosts whose vectors have a fixed length refuse the parameter.
   const isFixed = request.dimensions !== undefined && model.embedding?.min_dimensions === undefined;
   return spliceBody(request.body, {
     ...sharedEdits(request.body, target),
@@ -34,17 +37,17 @@ export function writeEmbeddingsBody(
 }
 
 /** Reads an answer with embeddings. @throws {GatewayError} `upstream` */
-export async function readEmbeddingsAnswer(text: string, expected: WantedVectors): Promise<Embeddings> {
-  const answer = await readVectors(text, "embedding", expected);
-  requireVectors(answer, expected);
+export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors): Promise<Embeddings> {
+  const answer = await readVectors(text, "embedding", wanted);
+  requireVectors(answer, wanted);
   const { data, usage } = answer.rest;
   const byIndex = new Map<Json, string>();
-  for (const [place, item] of (Array.isArray(data) ? data : []).entries()) {
+  for (const [position, item] of (Array.isArray(data) ? data : []).entries()) {
     if (!isObject(item) || typeof item.embedding !== "number") continue;
     const vector = answer.vectors[item.embedding];
-    if (vector !== undefined) byIndex.set(item.index ?? place, vector);
+    if (vector !== undefined) byIndex.set(item.index ?? position, vector);
   }
-  const vectors = Array.from({ length: expected.count }, (_, index) => {
+  const vectors = Array.from({ length: wanted.count }, (_, index) => {
     const vector = byIndex.get(index);
     if (vector === undefined) throw unreadable("expected one vector for each input");
     return vector;
@@ -73,13 +76,14 @@ export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankReque
   return { body: answer, value, ...tokensOf(usage), ...(searches !== undefined && { searches }) };
 }
 
-/** Tokens of the input by the names of OpenAI, Jina and Cohere. */
+/** Returns the tokens of the input, which have different names at OpenAI, Jina and Cohere. */
 function tokensOf(usage: Json | undefined): { tokens?: number } {
   const { prompt_tokens, total_tokens, input_tokens }: JsonObject = isObject(usage) ? usage : {};
   const tokens = [prompt_tokens, total_tokens, input_tokens].find((count) => typeof count === "number" && count > 0);
   return typeof tokens === "number" ? { tokens } : {};
 }
 
+/** Returns a count if it is an integer from 1 to `max`. */
 function plausible(count: Json | undefined, max: number): number | undefined {
   return typeof count === "number" && Number.isInteger(count) && count > 0 && count <= max ? count : undefined;
 }

@@ -1,29 +1,30 @@
-/** Reads answers with embeddings. Vectors keep their text, so that no number is read and written again. */
+/** Reads answers with embeddings. Vectors stay text, so that numbers are not parsed and written again. */
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseDocument } from "../../json/mod.ts";
 import { dimensionsOf, inFormat, isVector } from "../../retrieval/vectors.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import { ANSWER_LIMITS } from "../answers.ts";
 
-/** Requirements of a vector. */
+/** The vectors that an answer must have. */
 export interface WantedVectors {
   count: number;
   dimensions: number;
+  /** True for base64, false for lists of numbers. Vectors of the other form are converted. */
   base64: boolean;
 }
 
 /** An answer: its vectors, and everything else. */
 export interface VectorAnswer {
-  /** In the order of the answer. */
+  /** The vectors as JSON text, in the order of the answer. */
   vectors: string[];
-  /** The answer with the index of each vector in its place. */
+  /** The answer, in which each vector is replaced by its index in `vectors`. */
   rest: JsonObject;
 }
 
 /**
  * Cuts the vectors out of an answer, and parses the rest.
- * @param member name of the members that hold the vectors
- * @throws {GatewayError} `upstream` for an answer that is no JSON object, or whose vectors are not the wanted ones
+ * @param member name of the members that contain the vectors
+ * @throws {GatewayError} `upstream` if the answer is not a JSON object, or its vectors are not as wanted
  */
 export async function readVectors(
   text: string,
@@ -49,7 +50,7 @@ function* cutVectors(
   member: string,
   { dimensions, base64 }: WantedVectors,
 ): Generator<void, { vectors: string[]; skeleton: string }> {
-  // Within a JSON string, the quotes of this pattern would be escaped.
+  // This cannot match inside a JSON string, where the quotes would be escaped.
   const start = new RegExp(`"${member}"\\s*:\\s*(?=[["])`, "g");
   const vectors: string[] = [];
   let skeleton = "";
@@ -60,8 +61,8 @@ function* cutVectors(
     if (close < 0) throw unreadable("a vector has no end");
     const vector = unescaped(text.slice(from, close + 1));
     if (!isVector(vector)) throw unreadable("expected vectors of numbers, or base64 of them");
-    const found = dimensionsOf(vector);
-    if (found !== dimensions) throw unreadable(`expected vectors of ${dimensions} dimensions, got ${found}`);
+    const actual = dimensionsOf(vector);
+    if (actual !== dimensions) throw unreadable(`expected vectors of ${dimensions} dimensions, got ${actual}`);
     skeleton += text.slice(copied, from) + vectors.length;
     vectors.push(inFormat(vector, base64));
     copied = start.lastIndex = close + 1;
@@ -70,7 +71,7 @@ function* cutVectors(
   return { vectors, skeleton: skeleton + text.slice(copied) };
 }
 
-/** Some hosts write `\/` and `\u002B` in base64. */
+/** Removes escapes from base64: some hosts write `\/` and `\u002B`. */
 function unescaped(vector: string): string {
   if (!vector.includes("\\")) return vector;
   try {
@@ -80,7 +81,7 @@ function unescaped(vector: string): string {
   }
 }
 
-/** The error for an answer that cannot be used. Another target may answer better. */
+/** Returns the error for an answer that cannot be used. Another target may be tried after it. */
 export function unreadable(why: string): GatewayError {
   return new GatewayError("upstream", `Cannot read the upstream's answer: ${why}`);
 }
