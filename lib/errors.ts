@@ -134,7 +134,7 @@ export interface ErrorOptions {
   headers?: Readonly<Record<string, string>>;
   /** Time after which a retry makes sense, in milliseconds. */
   retryAfterMs?: number;
-  /** Whether a retry cannot succeed, although SDKs retry this status; absent: false. */
+  /** True if a retry cannot succeed, although SDKs retry this status; absent: false. */
   final?: boolean;
   /** The fault at an upstream. */
   fault?: Fault;

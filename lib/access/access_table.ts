@@ -37,9 +37,9 @@ export interface Access {
   readonly endpoint?: Endpoint;
   /** Protocol that the group must permit as well; absent: none. */
   readonly protocol?: Protocol;
-  /** Whether the request opens a WebSocket. */
+  /** True if the request opens a WebSocket. */
   readonly websocket?: true;
-  /** Whether the admin listener, if there is one, serves the route as well. */
+  /** True if the admin listener, if there is one, serves the route as well. */
   readonly everywhere?: true;
 }
 

@@ -17,7 +17,7 @@ const MAX_ADDRESSES = 10_000;
 export interface FailedAttempt {
   /** Milliseconds until the address may try again; present if it is throttled. */
   retryAfterMs?: number;
-  /** Whether this was the last attempt before throttling begins; absent: no. */
+  /** True if this was the last attempt before throttling begins; absent: no. */
   isLast?: boolean;
 }
 

@@ -18,9 +18,9 @@ const SILENT_MS = 3 * REPORT_INTERVAL_MS;
 /** The latest report of a node about itself. */
 export interface NodeState {
   id: string;
-  /** Whether this is the node that answers the request. */
+  /** True if this is the node that answers the request. */
   isThis: boolean;
-  /** Whether it has not reported for 30 seconds. */
+  /** True if it has not reported for 30 seconds. */
   isSilent: boolean;
   /** Time of the report, ISO 8601. */
   reported_at: string;

@@ -40,7 +40,7 @@ interface BudgetHolder {
   /** The end user; `null` for keys and groups. */
   user: string | null;
   budget: Budget;
-  /** Whether the budget refused a request of the end user since the last check; absent for keys and groups. */
+  /** True if the budget refused a request of the end user since the last check; absent for keys and groups. */
   isRefused?: boolean;
 }
 

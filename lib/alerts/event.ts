@@ -22,7 +22,7 @@ export type AlertFacts = Readonly<Record<string, string | number | null>>;
 /** A new alert. */
 export interface AlertDraft {
   type: AlertType;
-  /** What the alert is about. Nodes that see the same event use the same subject. */
+  /** The subject of the alert. Nodes that see the same event use the same subject. */
   subject: string;
   /** True: the condition of the subject has begun. False: it has ended. */
   begins: boolean;

@@ -19,7 +19,7 @@ export interface AlertContext {
 /** Creates an alert from a line; `undefined` if the line needs none. */
 type LineReader = (line: LogEntry, context: AlertContext) => AlertDraft | undefined;
 
-/** How the lines of each event become alerts. */
+/** The readers that turn the lines of each event into alerts. */
 const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   breaker_opened: (line, context) => {
     const { failure } = context;

@@ -30,7 +30,7 @@ export interface LedgerParts {
 
 /** The ledger of a process. */
 export interface Ledger {
-  /** Whether entries can be written, as far as is known. While false, no request that costs money may begin. */
+  /** True if entries can be written, as far as is known. While false, no request that costs money may begin. */
   readonly healthy: boolean;
   /** Number of queued entries. */
   readonly queued: number;
@@ -95,7 +95,7 @@ export function createLedger(
 
   return {
     get healthy() {
-      // What the store reports takes precedence: its next write may go to a journal instead.
+      // The store's report takes precedence: its next write may go to a journal instead.
       return store.isWritable ?? queue.healthy;
     },
     get queued() {

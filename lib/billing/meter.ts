@@ -127,7 +127,7 @@ export class Meter {
     if (arrival.record !== undefined) arrival.record.waits++;
   }
 
-  /** Whether the request has ended. */
+  /** True if the request has ended. */
   get ended(): boolean {
     return this.#ended;
   }
@@ -137,7 +137,7 @@ export class Meter {
     return this.#attribution?.user;
   }
 
-  /** Whether an attempt at an upstream has begun. */
+  /** True if an attempt at an upstream has begun. */
   get hasAttempted(): boolean {
     return this.#attemptCount > 0;
   }

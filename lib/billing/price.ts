@@ -54,7 +54,7 @@ export function pricesOf(pricing: Pricing, scope: SheetScope): RequestPrices {
   return prices;
 }
 
-/** What a sheet is for: the id of a model, and the price factor of a group. */
+/** The subject of a sheet: the id of a model, and the price factor of a group. */
 type SheetScope = Pick<PriceSheet, "model" | "factor">;
 
 function createPrices(pricing: Pricing, scope: SheetScope): RequestPrices {
@@ -219,7 +219,7 @@ export interface UsageReading {
   tokens: BilledTokens;
   /** Classes to count: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
-  /** Whether the gateway itself has counted or estimated some of it; false if none. */
+  /** True if the gateway itself has counted or estimated some of it; false if none. */
   counted: NonNullable<TokenUsage["counted"]> | false;
   /** Classes whose reported count is impossible, for the log. */
   absurd: BilledClass[];

@@ -15,9 +15,9 @@ export function points(text: string): Point[] {
 export interface SketchOptions {
   /** Full turns by which it is rotated. */
   turns?: number;
-  /** Whether it is mirrored. */
+  /** True if it is mirrored. */
   flip?: boolean;
-  /** Whether ellipses have enough points to look round at any size. */
+  /** True if ellipses have enough points to look round at any size. */
   round?: boolean;
 }
 

@@ -8,7 +8,7 @@ const MAX_LIMIT = 1_000;
 /** A page of a list of models. */
 export interface ModelPage {
   models: readonly Model[];
-  /** Whether more models follow or, with `before_id`, precede. */
+  /** True if more models follow or, with `before_id`, precede. */
   hasMore: boolean;
 }
 

@@ -86,9 +86,9 @@ export function programName(isStandalone: boolean): string {
 
 /** This program, and the way in which it was started. */
 export interface Program {
-  /** Whether it is a compiled executable. */
+  /** True if it is a compiled executable. */
   isStandalone: boolean;
-  /** Whether it runs on Deno Deploy. */
+  /** True if it runs on Deno Deploy. */
   isDeployed: boolean;
   /** Absent: it was started at a terminal. */
   background?: Background;
@@ -101,7 +101,7 @@ export interface Background {
   folder: string;
   /** Name of the user that the process runs as. */
   user: string;
-  /** Whether the address of the store comes from an environment variable. */
+  /** True if the address of the store comes from an environment variable. */
   hasStoreVariable: boolean;
 }
 

@@ -23,9 +23,9 @@ export interface CheckOptions {
   variable?: string;
   /** For each model its index in the file's list; absent: the lists are the same. */
   modelIndices?: readonly number[];
-  /** Whether to print JSON; absent: text. */
+  /** True to print JSON; absent: text. */
   json?: boolean;
-  /** Whether a warning is a failure; absent: it is not. */
+  /** True if a warning is a failure; absent: it is not. */
   strict?: boolean;
   /** Unix time in milliseconds; absent: now. */
   now?: number;

@@ -6,7 +6,7 @@ import { type Migrated, type Store, StoreError } from "../store/store.ts";
 import { writeErr } from "./output.ts";
 
 interface StoreUse {
-  /** Whether the command only reads; absent: true. A command that writes also migrates an older store. */
+  /** True if the command only reads; absent: true. A command that writes also migrates an older store. */
   readOnly?: boolean;
 }
 

@@ -95,7 +95,7 @@ export type Flag = ValueFlag | Switch;
 export interface CommandSyntax {
   /** Placeholder of the only operand; absent: the command takes none. */
   operand?: string;
-  /** Whether the operand may be left out; absent: it may not. */
+  /** True if the operand may be left out; absent: it may not. */
   isOptional?: boolean;
   flags: readonly Flag[];
   /** Description in one line. */

@@ -6,7 +6,7 @@ import { addCommand, originOf, programName } from "./banner.ts";
 
 interface Installation {
   flags: ConfigFlags;
-  /** Whether a gateway answers at the address of the configuration. */
+  /** True if a gateway answers at the address of the configuration. */
   isServing: boolean;
   /** The configuration; absent: it has mistakes. */
   loaded?: LoadedConfig;

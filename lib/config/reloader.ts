@@ -38,7 +38,7 @@ export interface SharedConfigStatus {
   version?: number;
   /** The latest known version in the store. */
   latest: number;
-  /** Whether the latest version is active. */
+  /** True if the latest version is active. */
   is_current: boolean;
 }
 
@@ -51,7 +51,7 @@ export type ReloadResult =
   | {
     outcome: "refused";
     problems: string[];
-    /** Whether the store is unreachable, so that a retry may succeed; absent: false. */
+    /** True if the store is unreachable, so that a retry may succeed; absent: false. */
     isAway?: boolean;
   };
 
@@ -91,7 +91,7 @@ export type ConfigPreview =
     config: Config;
     /** Changed members that need a restart. */
     ignored: string[];
-    /** Whether it differs from the active configuration. */
+    /** True if it differs from the active configuration. */
     isNew: boolean;
   };
 

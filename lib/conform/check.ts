@@ -25,7 +25,7 @@ export interface Check {
   title: string;
   /** Why the claim matters to clients. */
   why: string;
-  /** Whether the check needs a model that follows instructions; absent: no. */
+  /** True if the check needs a model that follows instructions; absent: no. */
   instructed?: true;
   run: CheckFunction;
 }

@@ -25,7 +25,7 @@ export interface PlainAnswer {
   usage: unknown;
   /** Messages, blocks or items to send back in the next request. */
   history: Json[];
-  /** Whether the model reasoned, so that equal texts may have different token counts. */
+  /** True if the model reasoned, so that equal texts may have different token counts. */
   hasReasoned: boolean;
 }
 

@@ -40,7 +40,7 @@ export interface Page {
   body: ComponentChildren;
   /** HTTP status; absent: 200. */
   status?: number;
-  /** Whether the page contains images as `data:` URLs; absent: no. */
+  /** True if the page contains images as `data:` URLs; absent: no. */
   hasImages?: true;
 }
 

@@ -26,7 +26,7 @@ export interface UsageChoice {
   by: UsageGrouping | typeof UPSTREAM;
   /** The second grouping; absent: none. */
   thenBy?: UsageGrouping;
-  /** Whether to return a CSV file instead of the page. */
+  /** True to return a CSV file instead of the page. */
   isCsv: boolean;
 }
 

@@ -71,7 +71,7 @@ interface PacedStream {
   times: number[];
   /** Longest time without a byte, in milliseconds. */
   silenceMs: number;
-  /** Whether the stream was complete. */
+  /** True if the stream was complete. */
   isComplete: boolean;
   /** Duration, in milliseconds. */
   tookMs: number;

@@ -27,7 +27,7 @@ export interface FaultRequest {
 /** Events sent together. */
 export interface StreamStep {
   text: string;
-  /** Whether this is a piece of the answer's text (or a partial image), which counts for `after`. */
+  /** True if this is a piece of the answer's text (or a partial image), which counts for `after`. */
   isPiece: boolean;
 }
 

@@ -8,9 +8,9 @@ export interface FaultKind {
   about: string;
   /** Kind of the argument after the colon; absent: it takes none. */
   takes?: "status" | "time" | "size";
-  /** Whether it can happen after a number of text pieces, as in `cut-after:5`. */
+  /** True if it can happen after a number of text pieces, as in `cut-after:5`. */
   after?: true;
-  /** Whether it needs a socket, so that the embedded model does not support it. */
+  /** True if it needs a socket, so that the embedded model does not support it. */
   wire?: true;
 }
 

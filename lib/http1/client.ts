@@ -29,7 +29,7 @@ export interface Http1Options {
    * which the host is just closing: their errors do not show whether the request has arrived.
    */
   idleConnections?: number;
-  /** How long an idle connection is kept if its host announces no timeout, in milliseconds; absent: see pool.ts. */
+  /** Time that an idle connection is kept if its host announces no timeout, in milliseconds; absent: see pool.ts. */
   idleMs?: number;
   /** Selects response headers that are kept besides `RESPONSE_HEADERS`; absent: none. */
   keepsHeader?: HeaderFilter | undefined;

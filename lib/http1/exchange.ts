@@ -146,7 +146,7 @@ export async function exchange(
     }
   } catch (cause) {
     call.end();
-    // Cancel the body's stream if nobody has begun to read it.
+    // Cancel the body's stream if its reading has not begun.
     if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
     throw call.errorFor(cause, "Cannot reach the model's upstream");
   }

@@ -7,7 +7,7 @@ import { HEAD_BYTES } from "./response_head.ts";
 export interface PoolOptions {
   /** Most idle connections. With 0, each request opens a new connection. */
   idleConnections: number;
-  /** How long a connection may be idle, in milliseconds; absent: `PLAIN_IDLE_MS` or `TLS_IDLE_MS`. */
+  /** Longest idle time of a connection, in milliseconds; absent: `PLAIN_IDLE_MS` or `TLS_IDLE_MS`. */
   idleMs?: number | undefined;
   addresses: AddressPolicy;
 }
@@ -31,7 +31,7 @@ export class ConnectionPool {
   readonly #idle: Http1Connection[] = [];
   readonly #ended = (connection: Http1Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether connections are reused after a response. */
+  /** True if connections are reused after a response. */
   reusesConnections: boolean;
 
   constructor(
@@ -130,7 +130,7 @@ export class Http1Connection {
   received = false;
   /** When the connection became idle, by `performance.now()`. */
   idleSince = 0;
-  /** How long the connection may stay idle, in milliseconds. */
+  /** Longest idle time of the connection, in milliseconds. */
   idleMs = Infinity;
 
   constructor(socket: Socket) {

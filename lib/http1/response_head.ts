@@ -175,7 +175,7 @@ function valueText(bytes: Uint8Array, span: HeadSpan): string {
   return text;
 }
 
-/** How a body ends. */
+/** The end of a body. */
 export type BodyFraming =
   /** There is no body. */
   | { kind: "none" }
@@ -190,7 +190,7 @@ export interface ResponseFraming {
   framing: BodyFraming;
   /** True if the connection stays open after the response. */
   isPersistent: boolean;
-  /** How long the peer keeps it open, in milliseconds; absent if it does not announce that. */
+  /** Time that the peer keeps it open, in milliseconds; absent if it does not announce that. */
   keepAliveMs?: number;
 }
 

@@ -14,7 +14,7 @@ import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** Limits on stored answers and waiting repeats. */
 export interface IdempotencyLimits {
-  /** How long an answer is stored, in milliseconds. */
+  /** Time that an answer is stored, in milliseconds. */
   windowMs: number;
   /** Most bytes of all stored answers. */
   maxBytes: number;

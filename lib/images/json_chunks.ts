@@ -34,7 +34,7 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
   if (text !== "") yield text;
 }
 
-/** How an answer is watched while its client reads it. */
+/** Callbacks about an answer while its client reads it. */
 export interface WatchedAnswer {
   /** Longest time that the client may take to read data, in milliseconds. */
   unreadMs: number;

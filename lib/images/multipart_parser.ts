@@ -25,7 +25,8 @@ const CR = 13;
 const LF = 10;
 
 /**
- * What is being read: bytes before the first boundary, the rest of a boundary's line, a part, or bytes after the last.
+ * The part of the form that is being read: bytes before the first boundary, the rest of a boundary's line, a
+ * part, or bytes after the last.
  */
 type Step = "before" | "line" | "head" | "data" | "after";
 
@@ -43,7 +44,7 @@ export class MultipartParser {
   #line = "";
   /** Number of delimiter bytes that the last bytes match. At the start of a step, the CRLF counts as matched. */
   #matched = 2;
-  /** How many of the matched bytes are not part of this step's data, because they belong to the line before. */
+  /** Number of matched bytes that are not part of this step's data, because they belong to the line before. */
   #borrowed = 2;
 
   constructor(boundary: string, { maxParts, sink }: { maxParts: number; sink: PartSink }) {

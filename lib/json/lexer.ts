@@ -1,4 +1,4 @@
-/** What the JSON parsers share: limits, functions that find the ends of tokens, and errors. */
+/** Shared by the JSON parsers: limits, functions that find the ends of tokens, and errors. */
 import type { Span } from "../text.ts";
 import type { Json } from "./values.ts";
 import type { RawSpans } from "./raw_spans.ts";

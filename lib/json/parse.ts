@@ -41,7 +41,7 @@ export interface JsonDocument {
   readonly scanned?: Scanned | undefined;
 }
 
-/** What is known of a document whose recognized members were not parsed. */
+/** Known facts about a document whose recognized members were not parsed. */
 export interface Scanned {
   /** The other members, in which the recognized members are 0. */
   head: JsonObject;

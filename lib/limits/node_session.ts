@@ -60,7 +60,7 @@ export class NodeSession {
     this.#running = running;
   }
 
-  /** Whether the node has a session, so Redis does the counting. */
+  /** True if the node has a session, so Redis does the counting. */
   get healthy(): boolean {
     return this.#commands !== undefined;
   }

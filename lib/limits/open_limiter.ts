@@ -9,8 +9,8 @@ export interface LimiterOptions {
   /** Monotonic clock in milliseconds. */
   monotonic: () => number;
   /**
-   * What a node admits while Redis is unreachable: its share of every limit (`local`), or no request that has limits
-   * (`closed`).
+   * Requests that a node admits while Redis is unreachable: its share of every limit (`local`), or no request that
+   * has limits (`closed`).
    */
   outage: "local" | "closed";
   /** Longest wait for a reply, after which Redis counts as unreachable, in milliseconds. */

@@ -5,7 +5,7 @@ import { UNIT_LETTERS } from "./redis_scripts.ts";
 import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
-/** Where Redis has counted a request. */
+/** The place where Redis has counted a request. */
 export interface TakenAt {
   /** End of the bucket that counts its requests and tokens, in buckets. */
   bucket: number;

@@ -26,10 +26,10 @@ interface OpenRequest {
   readonly limitRequests: readonly LimitRequest[];
   /** When its slots expire, by the node's clock. */
   readonly leaseEnd: number;
-  /** Where Redis has counted it; absent if it was admitted without Redis. */
+  /** The place where Redis has counted it; absent if it was admitted without Redis. */
   readonly at?: TakenAt;
   isEnding: boolean;
-  /** Whether other nodes know the request. */
+  /** True if other nodes know the request. */
   readonly isKnown: boolean;
 }
 

@@ -65,7 +65,7 @@ export function mergeShort(table: RankTable, { bytes, from, to, ends }: Piece): 
   return parts;
 }
 
-/** How a long piece is divided into windows. */
+/** The division of a long piece into windows. */
 export interface Windows {
   /** Bytes that are merged together. It must be more than `overlap` and the longest token. */
   bytes: number;

@@ -108,7 +108,7 @@ function numberEnd(bytes: Uint8Array, from: number): number {
 }
 
 /**
- * What a paused search was reading: a word before or after its first lower-case letter, symbols, line ends after
+ * The part that a paused search was reading: a word before or after its first lower-case letter, symbols, line ends after
  * symbols, or white space.
  */
 type Run = "head" | "tail" | "symbols" | "lines" | "blanks";

@@ -157,17 +157,17 @@ export interface Vitals {
   keptBytes: () => number;
   /** Number of entries that are not in the ledger yet. */
   ledgerQueue: () => number;
-  /** Whether the ledger can be written. */
+  /** True if the ledger can be written. */
   ledgerHealthy: () => boolean;
-  /** Whether the store is reachable. */
+  /** True if the store is reachable. */
   storeUp: () => boolean;
   /** Number of entries in the journal that wait for the store. */
   journalEntries: () => number;
-  /** Whether limits are enforced across all nodes. */
+  /** True if limits are enforced across all nodes. */
   limitsStoreUp: () => boolean;
   /** Version of the active configuration. */
   configVersion: () => number;
-  /** Whether the active configuration is the latest. */
+  /** True if the active configuration is the latest. */
   configCurrent: () => boolean;
   /** States of circuit breakers by upstream and model, the worst first. */
   breakers: () => readonly Reading[];

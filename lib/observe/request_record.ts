@@ -25,7 +25,7 @@ export type Logged = "all" | "errors" | "none";
 export interface ObserveOptions {
   log: Log;
   logged: Logged;
-  /** Whether successful requests for health and metrics get a log line, too. */
+  /** True if successful requests for health and metrics get a log line, too. */
   probes: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface RequestRecord {
   bytesIn: number;
   /** Bytes of the response body that were sent. */
   bytesOut: number;
-  /** Whether the response is an event stream. */
+  /** True if the response is an event stream. */
   streamed: boolean;
   /** Status of the response; 0 until there is one. */
   status: number;

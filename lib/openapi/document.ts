@@ -179,7 +179,7 @@ const OPERATIONS_WITH_QUALITY: Readonly<Record<string, Operation>> = Object.from
 
 /** The configuration that the description depends on. */
 export interface DocumentOptions {
-  /** Whether image requests must name their quality. */
+  /** True if image requests must name their quality. */
   needsQuality: boolean;
 }
 

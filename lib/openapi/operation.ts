@@ -11,7 +11,7 @@ export interface Operation {
   query?: Readonly<Record<string, string>>;
   /** Schema of the request body; absent: it has none. */
   body?: z.ZodType;
-  /** Whether the body may be left out; absent: no. */
+  /** True if the body may be left out; absent: no. */
   bodyIsOptional?: boolean;
   /** Files of a form, in addition to the fields of `body`; a list needs at least one file. Absent: the body is JSON. */
   files?: Readonly<Record<string, "one" | "list">>;
@@ -19,7 +19,7 @@ export interface Operation {
   reply?: z.ZodType;
   /** Status of a successful response; absent: 200. */
   status?: 101 | 201;
-  /** Whether the response can be a stream of server-sent events; `always`: it always is; absent: it cannot. */
+  /** True if the response can be a stream of server-sent events; `always`: it always is; absent: it cannot. */
   streams?: true | "always";
   /** Further statuses, in addition to those that depend on credential and body. */
   others?: readonly number[];

@@ -19,7 +19,7 @@ export interface LongRead {
   parsed: JsonDocument | undefined;
 }
 
-/** What a writer needs to know of the request and the gateway to write its answer. */
+/** The facts about the request and the gateway that a writer needs to write the answer. */
 export interface Echo {
   /** The gateway's id of the request, `[A-Za-z0-9]+`. All ids in the answer are derived from it. */
   requestId: string;
@@ -67,7 +67,7 @@ export type PrewrittenJson = ReadonlyMap<JsonObject, string>;
 
 /** The client's permissions that a reader of bodies needs. */
 export interface Permits {
-  /** Whether the client may refer to files stored at the vendor. */
+  /** True if the client may refer to files stored at the vendor. */
   vendorState: boolean;
   /**
    * Checks a tool that is defined inside the conversation.

@@ -44,7 +44,7 @@ export interface ExtrasTable {
    * `remoteTools` are names of members then.
    */
   toolMembers?: Readonly<Record<string, string>>;
-  /** Where tools are defined besides `tools`: in the member `tools` of this list's entries with these types. */
+  /** The place where tools are defined besides `tools`: the member `tools` of this list's entries with these types. */
   nested?: { list: string; types: ReadonlySet<string> };
   /** Types of items that refer to vendor state by their `id`, unless they have the member named here. */
   lookedUp?: Readonly<Record<string, string>>;

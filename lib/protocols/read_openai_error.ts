@@ -15,7 +15,7 @@ interface ErrorBody {
   param: string | undefined;
   /** The HTTP status in the body's `code` or `status`, if it has one. */
   status: number | undefined;
-  /** Whether the vendor's moderation refused the request. */
+  /** True if the vendor's moderation refused the request. */
   isModerated: boolean;
 }
 

@@ -14,7 +14,7 @@ export interface RelayMachine {
   fail(error: GatewayError): Frame[];
 }
 
-/** How one protocol is relayed. */
+/** The relay of one protocol. */
 export interface Relay {
   /** Member of an answer that names the model; absent: `model`. */
   readonly replyModel?: string;

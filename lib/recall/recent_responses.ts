@@ -47,7 +47,7 @@ interface Entry {
   readonly keyId: string;
   readonly response: KeptResponse;
   readonly bytes: number;
-  /** Whether this process has created it. */
+  /** True if this process has created it. */
   readonly isOwn: boolean;
   /** Monotonic time in milliseconds. */
   expiresAt: number;

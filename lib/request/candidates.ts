@@ -143,7 +143,7 @@ function knownSlugs(gateway: Gateway): ReadonlySet<string> {
   return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
 }
 
-/** What a model of the wrong kind cannot do, by the kind that an endpoint needs. */
+/** The things that a model of the wrong kind cannot do, by the kind that an endpoint needs. */
 const CANNOT: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   text: "does not answer in text",
   image: "makes no images at this endpoint",
@@ -151,7 +151,7 @@ const CANNOT: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   rerank: "does not rerank",
 };
 
-/** What a model of each kind does, and at which endpoint. */
+/** The ability of a model of each kind, and the endpoint for it. */
 const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
   text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
   image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",

@@ -15,7 +15,7 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 /** The charge of an answer that is not streamed. */
 export interface SettledReply {
   tokens: BilledTokens;
-  /** Where the numbers of tokens come from. */
+  /** The sources of the numbers of tokens. */
   source: UsageSource;
   cost: Amount;
 }

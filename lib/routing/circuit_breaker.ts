@@ -18,7 +18,7 @@ export interface BreakerTicket {
   readonly trial?: number;
 }
 
-/** How long a breaker stays open. */
+/** The times that a breaker stays open. */
 export interface BreakerTimes {
   /** The first open time, in milliseconds. */
   openMs: number;

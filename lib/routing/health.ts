@@ -12,7 +12,7 @@ import type { RetryBudget } from "./target_statistics.ts";
 
 /** When a breaker opens, and for how long. */
 export interface BreakerOptions {
-  /** How long an outcome counts, in milliseconds. */
+  /** Time that an outcome counts, in milliseconds. */
   windowMs: number;
   /** Fewest requests in the window for which `failureShare` applies. */
   minSamples: number;
@@ -116,7 +116,7 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
   consecutive_failures: number;
   /** Number of the last attempts, at most 20, regardless of their age. */
   recent_attempts: number;
-  /** How many of the last attempts were answered. */
+  /** Number of the last attempts that were answered. */
   recent_answers: number;
   /** Median time to the first event, in milliseconds; absent if not measured. */
   first_ms?: number;
@@ -127,7 +127,7 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
 /** A change of a target's health, for the log and alerts. */
 export interface HealthChange extends Pick<Target, "upstream" | "model"> {
   change: "opened" | "half_open" | "closed" | "key_refused" | "key_accepted";
-  /** What is affected: all models of the upstream, the model, or the model for one client key. */
+  /** The affected scope: all models of the upstream, the model, or the model for one client key. */
   scope: "upstream" | "model" | "client_key";
   /** The client key if only one is affected. */
   key?: string;

@@ -112,7 +112,7 @@ export class RecentAttempts {
 
 /** Most measurements that are stored. */
 const MAX_SAMPLES = 64;
-/** How long a measurement counts, in milliseconds. */
+/** Time that a measurement counts, in milliseconds. */
 const SAMPLE_MS = 300_000;
 
 /** Recent measurements and their percentiles. */

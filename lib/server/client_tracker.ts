@@ -159,7 +159,7 @@ function bareAddress(text: string): string {
   return inBrackets ?? withPort ?? address;
 }
 
-/** Time after which a client may retry, in milliseconds. It is a guess: nobody knows when the other requests end. */
+/** Time after which a client may retry, in milliseconds. It is a guess, as the end of the other requests is unknown. */
 const RETRY_MS = 1_000;
 
 /** Counts the concurrent requests of each client. */

@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
 
-/** Whether the gateway can serve requests, with the reasons if not. */
+/** The readiness of the gateway, with the reasons if it cannot serve requests. */
 export interface Readiness {
   /**
    * `unavailable`: requests cannot be served. `degraded`: they can, but a target fails or is not yet known to work
@@ -15,15 +15,15 @@ export interface Readiness {
   status: "ok" | "degraded" | "unavailable";
   /** The reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent if the status is `ok`. */
   message?: string;
-  /** Whether the key store answers. */
+  /** True if the key store answers. */
   store: boolean;
-  /** Whether the ledger can be written. Otherwise, billed requests are refused. */
+  /** True if the ledger can be written. Otherwise, billed requests are refused. */
   ledger: boolean;
-  /** Whether the limits store is reachable. */
+  /** True if the limits store is reachable. */
   limits_healthy: boolean;
-  /** Whether all, some or none of the targets that had requests are usable. */
+  /** State of the targets: all, some or none of those that had requests are usable. */
   upstreams: "ok" | "some" | "none";
-  /** Whether the latest configuration is active; false if this node cannot use the shared one. */
+  /** True if the latest configuration is active; false if this node cannot use the shared one. */
   is_current: boolean;
 }
 

@@ -8,7 +8,7 @@ export interface NewAlert {
   at: number;
   /** The event as JSON text. */
   body: string;
-  /** What the alert is about: the start and the end of a condition have the same subject. */
+  /** The subject of the alert: the start and the end of a condition have the same subject. */
   subject: string;
   /** True: the condition starts. False: it ends. */
   begins: boolean;

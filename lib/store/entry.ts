@@ -136,7 +136,7 @@ export interface EntryAttempt {
   request_id?: string;
 }
 
-/** Whether a request used the prompt cache of its conversation: see `EntryDetails.affinity`. */
+/** The use of a conversation's prompt cache by a request: see `EntryDetails.affinity`. */
 export type Affinity = "hit" | "miss" | "moved";
 
 /** Facts that few entries have. Stored as JSON text, so a new one needs no migration. */

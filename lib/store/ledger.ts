@@ -167,7 +167,7 @@ export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "sa
   model: string;
   /** Absent if nothing is charged. */
   sheet?: PriceSheet;
-  /** Whether the target has prices of its own. */
+  /** True if the target has prices of its own. */
   hasTargetPrice: boolean;
   /** Cost at the prices of the target; 0 if it has none. */
   targetCost: Amount;
@@ -232,7 +232,7 @@ export interface Durations {
 /** Stores the ledger. */
 export interface LedgerStore {
   /**
-   * Whether requests that cost money may begin, because their entries can be written as far as is known. Absent: they
+   * True if requests that cost money may begin, because their entries can be written as far as is known. Absent: they
    * always may.
    */
   readonly isWritable?: boolean;

@@ -58,7 +58,7 @@ export interface SharedStore {
   msSinceAnswer?(): number | undefined;
 }
 
-/** Whether the store is reachable from this node. */
+/** The reachability of the store from this node. */
 export interface StoreReach {
   /** False from the first failure to the next success. */
   up: boolean;

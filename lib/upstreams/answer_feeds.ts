@@ -29,7 +29,7 @@ const MAX_ANSWER_TEXT = 16 * 1024 * 1024;
 
 const STREAM = { stream: true };
 
-/** How the bytes of an answer become frames. */
+/** The functions that turn the bytes of an answer into frames. */
 export interface Decoding {
   quirk: Quirk;
   /** Removes the gateway's key from the answer; absent if there is no key. */

@@ -7,7 +7,7 @@ import { isAddress } from "../access/networks.ts";
 import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
 import { proxyFor } from "./proxies.ts";
 
-/** How long a check is valid, in milliseconds. */
+/** Time that a check is valid, in milliseconds. */
 const CHECK_MS = 30_000;
 
 /** Longest time for one of several addresses to accept a connection, in milliseconds. */

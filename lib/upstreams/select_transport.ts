@@ -133,7 +133,7 @@ function namesHttp2(upgrade: string | null): boolean {
 
 /** Options of an HTTP/1.1 transport. */
 export interface Http1TransportOptions extends TransportOptions {
-  /** How long connections may be idle if the host announces no timeout, in milliseconds. Default: the client's. */
+  /** Longest idle time of connections if the host announces no timeout, in milliseconds. Default: the client's. */
   idleMs?: number;
 }
 

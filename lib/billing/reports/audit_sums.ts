@@ -27,7 +27,7 @@ type Steps = Map<number, Map<string, bigint[]>>;
 
 /** Sums of the entries that the store had added up when the walk began (`former`), and of the later entries. */
 export class LaterSums {
-  /** How far the store had added up entries when the walk began. */
+  /** The entries that the store had added up when the walk began. */
   readonly head: SumsHead;
   readonly #computed: Record<SumKind, { former: Steps; later: Steps; count: number }> = {
     upstreams: { former: new Map(), later: new Map(), count: 0 },

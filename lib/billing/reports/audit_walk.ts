@@ -14,7 +14,7 @@ const PAGE_ENTRIES = 1000;
 /** Consecutive unreadable entries after which the walk ends. */
 const MAX_UNREADABLE = 1000;
 
-/** What the parts of the audit need to compare sums with entries. */
+/** The state with which the parts of the audit compare sums with entries. */
 export interface Comparison {
   walk: EntryWalk;
   findings: Findings;

@@ -27,7 +27,7 @@ export interface BudgetOwner extends Pick<BudgetClaim, "scope" | "id"> {
   budget: Budget;
 }
 
-/** Where the report reads keys, groups and amounts. */
+/** The sources of keys, groups and amounts. */
 export interface BudgetParts {
   ledger: Pick<LedgerStore, "spending">;
   keys: Pick<KeyStore, "page">;

@@ -27,7 +27,7 @@ export const BUDGET_PARAMETERS = ["scope", "group", "key", "user", "limit"] as c
 /** The parameters of a search as text. */
 export type BudgetTexts = Partial<Record<typeof BUDGET_PARAMETERS[number], string>>;
 
-/** Where the search reads budgets, keys and end users. */
+/** The sources of budgets, keys and end users. */
 export interface BudgetSearchParts {
   ledger: Pick<LedgerStore, "spending" | "topUsers">;
   keys: Pick<KeyStore, "page" | "find" | "findIds">;

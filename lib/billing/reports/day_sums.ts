@@ -2,7 +2,7 @@
 import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../../store/days.ts";
 import type { DaySum, KeptEntry } from "../../store/ledger.ts";
 
-/** What identifies a daily sum. */
+/** The members that identify a daily sum. */
 type SumKey = Pick<DaySum, "day" | "keyId" | "group" | "model">;
 
 /** Returns a name that is unique among the sums of a day. */

@@ -18,7 +18,7 @@ export type Invoiced = typeof INVOICE_FIGURES[number];
 export interface Invoice {
   /** The figures that it has, in the order of `INVOICE_FIGURES`. */
   columns: readonly Invoiced[];
-  /** Whether its lines are for single days; if not, `day` is empty. */
+  /** True if its lines are for single days; if not, `day` is empty. */
   byDay: boolean;
   rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
 }
@@ -39,7 +39,7 @@ export interface ComparedLine {
   invoice: string;
   /** Invoice minus ledger. */
   difference: string;
-  /** Whether the difference is within the tolerance. */
+  /** True if the difference is within the tolerance. */
   within: boolean;
 }
 

@@ -24,7 +24,7 @@ export interface LatencySeries {
   steps: readonly Latencies[];
   /** Number of entries that were read. */
   read: number;
-  /** Whether all entries of the period were read. */
+  /** True if all entries of the period were read. */
   isWhole: boolean;
 }
 

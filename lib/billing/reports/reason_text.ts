@@ -66,7 +66,7 @@ function limitReasonText(
     settingText(scope, "limits", reason, owners)
   }`;
   if (ms === undefined) return `${rule}; the request needs ${needed}, so no wait helps`;
-  // How long a running request lasts is unknown, so no time is named.
+  // The end of a running request is unknown, so no time is named.
   if (unit === "concurrency") return `${rule}; a slot is free once one of the running requests ends`;
   const wait = `${secondsText(ms)} s later`;
   return unit === "tokens"

@@ -45,7 +45,7 @@ export function requestCells(line: RequestLine): string[] {
   });
 }
 
-/** Where a search reads requests, keys and the configuration. */
+/** The sources of requests, keys and the configuration. */
 export interface RequestParts {
   ledger: Pick<LedgerStore, "search" | "entries" | "lastSeq">;
   keys: Pick<KeyStore, "find" | "names">;

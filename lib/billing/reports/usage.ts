@@ -15,7 +15,7 @@ export type UsageGrouping = Exclude<UsageBy, "upstream" | "hour" | "minute">;
 /** All groupings of a bill. Two of them can be combined. */
 export const USAGE_BY = ["key", "group", "model", "day", "user", "tag"] as const satisfies readonly UsageGrouping[];
 
-/** Where a bill reads sums, keys and the configuration. */
+/** The sources of sums, keys and the configuration. */
 export interface UsageParts {
   ledger: Pick<LedgerStore, "usage" | "start">;
   keys: Pick<KeyStore, "names">;

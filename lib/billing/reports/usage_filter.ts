@@ -14,7 +14,7 @@ export interface FilterTexts {
   tag?: string;
 }
 
-/** Where the keys are looked up. */
+/** The store in which keys are looked up. */
 interface FilterParts {
   keys: Pick<KeyStore, "find">;
   config: Pick<Config, "keys">;

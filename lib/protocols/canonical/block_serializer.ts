@@ -1,7 +1,7 @@
 /** Puts interleaved blocks of an answer into an order with one open block at a time, as the canonical form requires. */
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "./types.ts";
 
-/** What a waiting event counts in addition to its text, in characters. */
+/** Size of a waiting event in addition to its text, in characters. */
 const EVENT_SIZE = 64;
 
 /** An event of a block. Its index is 0 until the serializer sets it. */

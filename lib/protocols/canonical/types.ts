@@ -175,7 +175,7 @@ export interface Extras {
   hostedTools: readonly HostedTool[];
   /** The request's limit of calls of all hosted tools together; absent: there is none. */
   maxCalls?: number;
-  /** Whether the vendor calls MCP servers that the client names. */
+  /** True if the vendor calls MCP servers that the client names. */
   remoteMcp: boolean;
   /** A service tier with a price of its own. */
   tier?: string;
@@ -286,7 +286,7 @@ export interface Reply {
   usage: TokenUsage;
 }
 
-/** What is known of a block before its text. */
+/** The known facts about a block before its text. */
 export type OpenBlock =
   | { type: "text" }
   | { type: "reasoning"; hidden?: boolean; unknownMembers?: UnknownMembers }

@@ -9,7 +9,7 @@ import { GatewayError } from "../../errors.ts";
 const MAX_WAITING = 8_388_608;
 /** Limit of blocks in one answer. */
 const MAX_BLOCKS = 4_096;
-/** What a waiting event counts in addition to its text, in characters. */
+/** Size of a waiting event in addition to its text, in characters. */
 const EVENT_SIZE = 64;
 
 /** A block of the answer. */

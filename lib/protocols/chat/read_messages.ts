@@ -12,7 +12,7 @@ import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 /** Messages read in one step. */
 const MESSAGES_PER_STEP = 64;
 
-/** What later messages need to know of earlier calls, and the client's permissions. */
+/** The calls of earlier messages, which later ones refer to, and the client's permissions. */
 interface ReadState {
   /** Ids of custom tool calls. */
   customCalls: Set<string>;

@@ -13,7 +13,7 @@ const FINISH = /"finishReason"\s*:\s*"/;
 /** Matches content. Pieces without content may follow the finish reason, such as one with the usage. */
 const CONTENT = /"parts"\s*:/;
 
-/** How generateContent is relayed. */
+/** The relay of generateContent. */
 export const geminiRelay: Relay = {
   replyModel: MODEL_MEMBER,
   modelEdits: () => ({ model: undefined, stream: undefined }),

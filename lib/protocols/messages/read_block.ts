@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.
 import type { PrewrittenJson } from "../codec.ts";
 import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 
-/** What the reader of a block needs of its answer. */
+/** The parts of an answer that the reader of a block needs. */
 export interface BlockContext {
   /** The issuer of signatures. */
   issuer: string;

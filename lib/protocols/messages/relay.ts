@@ -10,7 +10,7 @@ import { streamWriter } from "./write_stream.ts";
 const START = "message_start";
 const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
 
-/** How messages are relayed. */
+/** The relay of messages. */
 export const messagesRelay: Relay = {
   machine(echo) {
     let hasStarted = false;

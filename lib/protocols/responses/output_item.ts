@@ -29,7 +29,7 @@ export interface OutputItem {
   kept?(status: ItemStatus): JsonObject;
 }
 
-/** Where an item belongs: its request, and its position in the answer. */
+/** The place of an item: its request, and its position in the answer. */
 export interface ItemPosition {
   requestId: string;
   /** Counted from 0. */

@@ -5,7 +5,7 @@ import { type ItemReader, messageReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
-/** What the reader of an item needs of its answer. */
+/** The parts of an answer that the reader of an item needs. */
 export interface ItemOrigin {
   /** The issuer of signatures. */
   issuer: string;

@@ -11,7 +11,7 @@ const FUNCTION_MEMBERS = new Set(["type", "name", "description", "parameters", "
 const CUSTOM_MEMBERS = new Set(["type", "name", "description", "format", "cache_control"]);
 const NAMESPACE_MEMBERS = new Set(["type", "name", "tools"]);
 
-/** What a tool inherits from the object around it. */
+/** The members that a tool inherits from the object around it. */
 interface ToolContext {
   namespace?: string;
   /** Further unknown members of the tool. */

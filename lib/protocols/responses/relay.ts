@@ -23,7 +23,7 @@ const DONE: Frame = { data: "[DONE]" };
 /** Events that a new writer writes before an error. In a relayed stream the client has got them already. */
 const OPENING_EVENTS = new Set(["response.created", "response.in_progress"]);
 
-/** How responses are relayed. OpenAI's streams have no `[DONE]` at the end, unlike other vendors', so it is added. */
+/** The relay of responses. OpenAI's streams have no `[DONE]` at the end, unlike other vendors', so it is added. */
 export const responsesRelay: Relay = {
   // Without it only the host knows the reasoning, and only if it stores responses.
   keeperEdits(echo, body) {

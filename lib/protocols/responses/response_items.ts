@@ -53,7 +53,7 @@ interface Entry {
   keptLength: number;
 }
 
-/** How an event identifies its item. */
+/** The member by which an event identifies its item. */
 interface ItemIdentification {
   id: string | undefined;
   index: number | undefined;

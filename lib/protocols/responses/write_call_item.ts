@@ -14,7 +14,7 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-/** How a call of a function is written. */
+/** The form of a function call. */
 const FUNCTION_CALL = {
   type: "function_call",
   prefix: "fc",
@@ -23,7 +23,7 @@ const FUNCTION_CALL = {
   doneEvent: "response.function_call_arguments.done",
 } as const;
 
-/** How a call of a custom tool is written. */
+/** The form of a call of a custom tool. */
 const CUSTOM_CALL = {
   type: "custom_tool_call",
   prefix: "ctc",

@@ -1,4 +1,4 @@
-/** What the writers of a responses request need to know of the prompt and its target. */
+/** The facts about the prompt and its target that the writers of a responses request need. */
 import { PARAMETER_NAMES, type ParameterNames } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";

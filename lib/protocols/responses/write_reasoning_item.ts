@@ -13,13 +13,13 @@ import {
   type ResponsesEvent,
 } from "./output_item.ts";
 
-/** What the client gets of a reasoning block. */
+/** The parts of a reasoning block that the client gets. */
 export interface ReasoningView {
-  /** Whether it gets the text, as a summary. */
+  /** True if it gets the text, as a summary. */
   summary: boolean;
-  /** Whether it gets the signature, as `encrypted_content`. */
+  /** True if it gets the signature, as `encrypted_content`. */
   encrypted: boolean;
-  /** Whether the issuer withheld the text. */
+  /** True if the issuer withheld the text. */
   hidden: boolean;
 }
 

@@ -111,11 +111,11 @@ function askForOneAnswer(prompt: Prompt, dropped: AdaptTarget["dropped"]): Promp
 interface PromptSurvey {
   /** Types of the blocks in messages and in tool results. */
   types: Set<ContentBlock["type"]>;
-  /** Whether there are prompt-cache marks. */
+  /** True if there are prompt-cache marks. */
   hasMarks: boolean;
-  /** Whether there are blank texts, or messages without blocks. */
+  /** True if there are blank texts, or messages without blocks. */
   hasBlank: boolean;
-  /** Whether there are members that the canonical form does not model, or citations. */
+  /** True if there are members that the canonical form does not model, or citations. */
   hasUnknown: boolean;
 }
 

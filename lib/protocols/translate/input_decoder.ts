@@ -73,7 +73,7 @@ export function inputDecoder(): InputDecoder {
     end() {
       const remaining = pending;
       pending = "";
-      // What is left of an incomplete text is at most half a character or escape, and is dropped.
+      // The rest of an incomplete text is at most half a character or escape, and is dropped.
       return state === "opening" || state === "other" ? inputOf(remaining) : "";
     },
   };

@@ -87,7 +87,7 @@ export class Journal {
     return this.#waiting;
   }
 
-  /** Whether more requests may begin: the journal has room, and its disk works. */
+  /** True if more requests may begin: the journal has room, and its disk works. */
   get hasRoom(): boolean {
     return this.#file.broken === undefined && this.#waiting < this.#maxEntries &&
       this.#file.length < this.#maxBytes * (1 - RESERVED_SHARE);

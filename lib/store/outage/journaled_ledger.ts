@@ -37,7 +37,7 @@ export interface JournaledParts {
  * GatewayError `overloaded`.
  */
 export interface JournaledLedger extends LedgerStore {
-  /** Whether requests that cost money may begin, because their entries can be written as far as is known. */
+  /** True if requests that cost money may begin, because their entries can be written as far as is known. */
   readonly isWritable: boolean;
   /** Returns whether the store is reachable, and the number of waiting entries. */
   reach(): StoreReach;

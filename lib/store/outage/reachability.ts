@@ -115,7 +115,7 @@ export class Reach {
     this.#schedule(parts.hasWork() ? 0 : PROBE_INTERVAL_MS);
   }
 
-  /** Whether the store is reachable, as far as is known. */
+  /** True if the store is reachable, as far as is known. */
   get isUp(): boolean {
     return this.#isUp;
   }

@@ -56,7 +56,7 @@ export class ChainWriter {
   #head = NO_HEAD;
   /** Versions of price sheets, by their canonical text. */
   readonly #versions = new Map<string, number>();
-  /** Whether other nodes write, too. */
+  /** True if other nodes write, too. */
   #isContended = false;
 
   constructor(sql: Sql) {

@@ -126,7 +126,7 @@ class Writer {
     this.#versions = new Map(rows.sheets.all().map(({ version, sheet }) => [sheetText(sheet), version]));
   }
 
-  /** Whether the next `enter` has holds to record. */
+  /** True if the next `enter` has holds to record. */
   get hasUnrecorded(): boolean {
     return this.#unrecorded.size > 0;
   }

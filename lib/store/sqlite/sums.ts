@@ -168,7 +168,7 @@ export function endOfBlock(seq: number): number {
   return seq - seq % BLOCK + BLOCK;
 }
 
-/** What a cached token of each class saves, by version of the price sheet, in the temporary table `sheet_savings`. */
+/** The temporary table `sheet_savings`: the amount that a cached token of each class saves, by version of the price sheet. */
 export interface Savings {
   /** Adds the price sheets that the table lacks. */
   refresh(): void;

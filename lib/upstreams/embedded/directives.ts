@@ -75,7 +75,7 @@ function beginsLine(text: string, index: number): boolean {
 
 /** The arguments of a directive. */
 interface ReadArguments {
-  /** Where they end in the text. */
+  /** Their end in the text. */
   end: number;
   valid: boolean;
   /** The input of a custom tool, if it is not the text up to `end`. */
