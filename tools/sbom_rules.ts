@@ -314,7 +314,7 @@ export const OWN_MARKS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** A file or folder of a package that executables leave out. */
-export interface LeftOut {
+export interface OmittedFiles {
   package: string;
   /** Path in the package. */
   path: string;
@@ -323,7 +323,7 @@ export interface LeftOut {
 }
 
 /** Parts of packages that are not used, and whose licences forbid passing them on or would have to be listed. */
-export const LEFT_OUT: readonly LeftOut[] = [
+export const LEFT_OUT: readonly OmittedFiles[] = [
   {
     package: "imagescript",
     path: "codecs",

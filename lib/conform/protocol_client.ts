@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../json/mod.ts";
 import { type CheckFunction, type Checks, expectThat, type TextPart } from "./check.ts";
 import { BOTH, READY, RESULT, WEATHER } from "./prompts.ts";
 import type { WireStream } from "./sse.ts";
-import type { Ability, HttpAnswer, SuiteContext, SuiteRequest } from "./suite_context.ts";
+import type { Capability, HttpAnswer, SuiteContext, SuiteRequest } from "./suite_context.ts";
 
 /** A tool call. */
 export interface PlainCall {
@@ -134,12 +134,12 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
    * @throws {Mismatch} if it is refused
    * @throws {Skip} without the ability
    */
-  async ask(words: string, more: JsonObject = {}, ability?: Ability): Promise<Answer> {
+  async ask(words: string, more: JsonObject = {}, ability?: Capability): Promise<Answer> {
     return this.form.readWhole(await this.context.good(this.request(this.body(words, more)), ability));
   }
 
   /** Sends a user message and reads the streamed answer. */
-  async events(words: string, more: JsonObject = {}, ability?: Ability): Promise<Event[]> {
+  async events(words: string, more: JsonObject = {}, ability?: Capability): Promise<Event[]> {
     const body = this.body(words, { ...more, ...this.form.streaming });
     return this.form.readEvents(await this.context.stream(this.request(body), ability));
   }

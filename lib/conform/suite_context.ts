@@ -55,7 +55,7 @@ export interface OpenAnswer {
 }
 
 /** An optional capability of a model: a value of `supported_parameters`, or `image` from its input modalities. */
-export type Ability = "tools" | "tool_choice" | "response_format" | "stop" | "reasoning" | "image";
+export type Capability = "tools" | "tool_choice" | "response_format" | "stop" | "reasoning" | "image";
 
 /** Longest answer read, in UTF-16 code units. */
 const MAX_ANSWER_UNITS = 64 * 1024 * 1024;
@@ -187,7 +187,7 @@ export class SuiteContext {
   }
 
   /** Returns whether the model list says that the model has the ability; `undefined` if it lists no abilities. */
-  async claims(ability: Ability): Promise<boolean | undefined> {
+  async claims(ability: Capability): Promise<boolean | undefined> {
     const row = await this.row();
     if (ability === "image") {
       const inputs = isObject(row?.architecture) ? row.architecture.input_modalities : undefined;
@@ -202,7 +202,7 @@ export class SuiteContext {
    * without a list, a refusal does.
    * @throws {Skip} if the model does not support it @throws {Mismatch} for any other status than 200
    */
-  async good(request: SuiteRequest, ability?: Ability): Promise<HttpAnswer> {
+  async good(request: SuiteRequest, ability?: Capability): Promise<HttpAnswer> {
     if (ability !== undefined && await this.claims(ability) === false) {
       throw new Skip(`the catalog does not list "${ability}" for this model`);
     }
@@ -217,7 +217,7 @@ export class SuiteContext {
   }
 
   /** Sends a streaming request that must succeed, as in `good`, and parses its events. */
-  async stream(request: SuiteRequest, ability?: Ability): Promise<WireStream & { answer: HttpAnswer }> {
+  async stream(request: SuiteRequest, ability?: Capability): Promise<WireStream & { answer: HttpAnswer }> {
     const answer = await this.good(request, ability);
     return { ...readWire(answer.text), answer };
   }

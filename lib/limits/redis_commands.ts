@@ -6,7 +6,7 @@ import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
 /** The place where Redis has counted a request. */
-export interface TakenAt {
+export interface ReservedSlot {
   /** End of the bucket that counts its requests and tokens, in buckets. */
   bucket: number;
   /** When its slots expire, in milliseconds. */
@@ -22,14 +22,14 @@ export type UsedTokens = number | "unknown" | "undone";
  */
 export interface RedisCommands {
   /** Reserves all limits of a request, or none if one of them refuses. */
-  take(request: AdmissionRequest): Promise<{ decision: LimitDecision; at: TakenAt } | undefined>;
+  take(request: AdmissionRequest): Promise<{ decision: LimitDecision; at: ReservedSlot } | undefined>;
   /**
    * Ends a request and returns the statuses afterwards. A second or late call changes nothing.
    * @param request `keepsFacts`: Redis keeps the facts for the ledger until `forget` is called
    */
   end(
     id: string,
-    request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens; keepsFacts?: boolean },
+    request: { limitRequests: readonly LimitRequest[]; at: ReservedSlot; used: UsedTokens; keepsFacts?: boolean },
   ): Promise<LimitStatus[] | undefined>;
   /** Deletes the kept facts of ended requests. */
   forget(ids: readonly string[]): Promise<void>;

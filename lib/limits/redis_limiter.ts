@@ -8,7 +8,7 @@ import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatu
 import { createMemoryLimiter, LATE_MS, type MemoryLimiter } from "./memory_limiter.ts";
 import { NodeSession, type NodeSessionOptions } from "./node_session.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
-import type { TakenAt, UsedTokens } from "./redis_commands.ts";
+import type { ReservedSlot, UsedTokens } from "./redis_commands.ts";
 import { PREFIX } from "./redis_scripts.ts";
 import { divideLimits, nameLimits, nameLimitsInStatuses } from "./share.ts";
 import { assertAdmissionRequest, isAmount } from "./decide.ts";
@@ -27,7 +27,7 @@ interface OpenRequest {
   /** When its slots expire, by the node's clock. */
   readonly leaseEnd: number;
   /** The place where Redis has counted it; absent if it was admitted without Redis. */
-  readonly at?: TakenAt;
+  readonly at?: ReservedSlot;
   isEnding: boolean;
   /** True if other nodes know the request. */
   readonly isKnown: boolean;
@@ -160,7 +160,7 @@ class SharedLimiter implements Limiter {
     return nameLimits(decision, { limitRequests, shares });
   }
 
-  #remember({ id, limitRequests, forMs, running }: AdmissionRequest, at?: TakenAt): void {
+  #remember({ id, limitRequests, forMs, running }: AdmissionRequest, at?: ReservedSlot): void {
     this.#requests.set(id, {
       id,
       limitRequests,

@@ -3,7 +3,7 @@ import type { LOG_EVENTS, LogEvent } from "../../lib/log_events.ts";
 import type { Entry } from "./error_entries.ts";
 
 /** Events that are not only of level info. */
-type Trouble = {
+type TroubleshootingEntry = {
   [Event in LogEvent]: (typeof LOG_EVENTS)[Event]["levels"] extends readonly ["info"] ? never : Event;
 }[LogEvent];
 
@@ -14,7 +14,7 @@ const DISK = "`fault` and `path` in the line; `df` and the file's rights";
 const REPORT = "Report it with the line. Requests go on";
 
 /** Entries by event. Their meanings are in `LOG_EVENTS`. */
-export const EVENT_ENTRIES: Readonly<Record<Trouble, Omit<Entry, "about">>> = {
+export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "about">>> = {
   request: {
     see: "`sluice explain REQUEST_ID`, with `request_id` of the line",
     act: "See the entry of its `kind` or `code` above",
