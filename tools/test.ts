@@ -86,6 +86,9 @@ const BUNDLE_FILES = 40;
 /** Modules of the fast tests. Each compiles the gateway anew, so few take less CPU time. */
 const FAST_BUNDLES = 5;
 
+/** Modules of the fast tests of clients. Each also loads the SDKs, and starts three gateways. */
+const FAST_CLIENT_BUNDLES = 3;
+
 /** The counts of one run. */
 export interface TestCounts {
   passed: number;
@@ -100,19 +103,22 @@ export function groupsOf(all: boolean): Group[] {
   const isClients = isIn(["tests/clients/"]);
   const isBrowser = isIn(["tests/browser/"]);
   const isAlone = isIn(ALONE);
-  const bundled = (files: readonly string[]) => ({ files, bundles: all ? bundlesOf(files) : evenBundlesOf(files) });
+  const bundled = (files: readonly string[], fast: number) => ({
+    files,
+    bundles: all ? bundlesOf(files) : evenBundlesOf(files, fast),
+  });
   const groups: Group[] = [
     {
       name: "the gateway",
       stage: 1,
       args: ["--parallel"],
-      ...bundled(wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file))),
+      ...bundled(wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file)), FAST_BUNDLES),
     },
     {
       name: "official clients",
       stage: 2,
       args: ["--parallel", "--config", "tests/clients/deno.json"],
-      ...bundled(wanted.filter(isClients)),
+      ...bundled(wanted.filter(isClients), FAST_CLIENT_BUNDLES),
     },
     { name: "one after the other", stage: 1, args: [], files: wanted.filter(isAlone) },
     {
@@ -160,9 +166,9 @@ function bundlesOf(files: readonly string[]): string[][] {
 }
 
 /** A few modules of all files. */
-function evenBundlesOf(files: readonly string[]): string[][] {
+function evenBundlesOf(files: readonly string[], most: number): string[][] {
   const { long, others } = byLength(files.filter((file) => !isUnshared(file)));
-  return [...mixed([...long, ...others], FAST_BUNDLES), ...files.filter(isUnshared).map((file) => [file])];
+  return [...mixed([...long, ...others], most), ...files.filter(isUnshared).map((file) => [file])];
 }
 
 function isUnshared(file: string): boolean {
