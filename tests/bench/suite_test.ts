@@ -149,11 +149,11 @@ Deno.test("judge() compares a target with the minimal proxy, and reports missing
     streams: { "1000": { sluice: 240_000 }, "5000": { sluice: 260_000 } },
     starts: { sluice: 399, X: 200 },
   };
-  const judged = new Map(judge(results, "sluice").map(({ aim, held }) => [aim, held]));
-  assertEquals(judged.get("1 KB relayed, CPU / X"), true);
-  assertEquals(judged.get("60 KB of an agent relayed, all protocols, CPU / X"), false);
-  assertEquals(judged.get("burst relayed, CPU per event / X"), false);
-  assertEquals(judged.get("burst translated, CPU per event / X"), null);
-  assertEquals(judged.get("KB per slow translated stream"), false);
-  assertEquals(judged.get("first answer after the start / X"), true);
+  const held = new Map(judge(results, "sluice").map(({ aim, held }) => [aim, held]));
+  assertEquals(held.get("1 KB relayed, CPU / X"), true);
+  assertEquals(held.get("60 KB of an agent relayed, all protocols, CPU / X"), false);
+  assertEquals(held.get("burst relayed, CPU per event / X"), false);
+  assertEquals(held.get("burst translated, CPU per event / X"), null);
+  assertEquals(held.get("KB per slow translated stream"), false);
+  assertEquals(held.get("first answer after the start / X"), true);
 });

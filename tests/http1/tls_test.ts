@@ -100,14 +100,14 @@ Deno.test("the runtime's certificate authorities are trusted, for names and addr
 
 Deno.test("a certificate for another name is rejected", async () => {
   await using server = startTls();
-  const said = await callFrom(`https://127.0.0.2:${server.port}`, { DENO_CERT: CA });
-  assertEquals(said, ["GatewayError unreachable", "GatewayError unreachable"]);
+  const answers = await callFrom(`https://127.0.0.2:${server.port}`, { DENO_CERT: CA });
+  assertEquals(answers, ["GatewayError unreachable", "GatewayError unreachable"]);
 });
 
 Deno.test("100 concurrent calls use 100 connections, and one more reuses one", async () => {
   await using server = startTls(undefined, 100);
-  const said = await callFrom(`https://localhost:${server.port}`, { DENO_CERT: CA }, 100);
-  assertEquals(said, Array(101).fill("200 hello"));
+  const answers = await callFrom(`https://localhost:${server.port}`, { DENO_CERT: CA }, 100);
+  assertEquals(answers, Array(101).fill("200 hello"));
   assertEquals(server.accepted, 100);
 });
 

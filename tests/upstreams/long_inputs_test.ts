@@ -211,7 +211,7 @@ Deno.test("a long whole answer is read like a short one, including calls", async
         await using gateway = startGateway(oneModel(upstream, server.url));
         const response = await gateway.ask(client, prompt(client));
         assertEquals(response.status, 200);
-        const body = saidBy(client, await response.json());
+        const body = contentOf(client, await response.json());
         assertEquals(body, { text: `${long}\ud800"`, input: JSON.stringify(input) }, `${upstream} for ${client}`);
       }
     }
@@ -264,7 +264,7 @@ interface ClientAnswer {
   output?: { content?: { text: string }[]; arguments?: string }[];
 }
 
-function saidBy(
+function contentOf(
   client: Exclude<Protocol, "gemini">,
   { choices, content, output }: ClientAnswer,
 ): { text: string | undefined; input: string | undefined } {

@@ -219,7 +219,7 @@ Deno.test("a model may have targets of every protocol, each with its own request
 Deno.test("an upstream with the client's protocol is called in it, any other in its own", async () => {
   await using server = startUpstream(({ path }) => path === "/v1/responses" ? json(WHOLE.responses) : json(WHOLE.chat));
   const targets = [{ upstream: "one", model: "m" }];
-  const asked = async (file: JsonObject): Promise<(string | undefined)[]> => {
+  const requestsOf = async (file: JsonObject): Promise<(string | undefined)[]> => {
     await using gateway = startGateway({ upstreams: { one: file }, models: [model("acme/one", targets)] });
     const paths: (string | undefined)[] = [];
     for (const client of PROTOCOLS) {
@@ -229,22 +229,22 @@ Deno.test("an upstream with the client's protocol is called in it, any other in 
     }
     return paths;
   };
-  assertEquals(await asked(upstream("openai", server.url)), [
+  assertEquals(await requestsOf(upstream("openai", server.url)), [
     "/chat/completions",
     "/responses",
     "/responses",
     "/responses",
   ]);
   assertEquals(
-    await asked(upstream("openai", server.url, { protocols: ["chat"] })),
+    await requestsOf(upstream("openai", server.url, { protocols: ["chat"] })),
     Array(PROTOCOLS.length).fill("/chat/completions"),
   );
   assertEquals(
-    await asked(upstream("openai-compatible", server.url)),
+    await requestsOf(upstream("openai-compatible", server.url)),
     Array(PROTOCOLS.length).fill("/chat/completions"),
   );
   assertEquals(
-    await asked(upstream("openai-compatible", server.url, { protocols: ["chat", "responses"] })),
+    await requestsOf(upstream("openai-compatible", server.url, { protocols: ["chat", "responses"] })),
     ["/chat/completions", "/responses", "/chat/completions", "/chat/completions"],
   );
 });
