@@ -89,6 +89,9 @@ const BUNDLE_FILES = 40;
 /** Number of modules when the fast tests run. Each compiles the gateway again, so that few take less CPU time. */
 const FAST_BUNDLES = 5;
 
+/** Modules of the fast tests of clients. Each also loads the SDKs, and starts three gateways. */
+const FAST_CLIENT_BUNDLES = 3;
+
 /** The counts of one run. */
 export interface TestCounts {
   passed: number;
@@ -103,19 +106,22 @@ export function groupsOf(all: boolean): Group[] {
   const isClients = isIn(["tests/clients/"]);
   const isBrowser = isIn(["tests/browser/"]);
   const isAlone = isIn(ALONE);
-  const bundled = (files: readonly string[]) => ({ files, bundles: all ? bundlesOf(files) : evenBundlesOf(files) });
+  const bundled = (files: readonly string[], fast: number) => ({
+    files,
+    bundles: all ? bundlesOf(files) : evenBundlesOf(files, fast),
+  });
   const groups: Group[] = [
     {
       name: "the gateway",
       stage: 1,
       args: ["--parallel"],
-      ...bundled(included.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file))),
+      ...bundled(included.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file)), FAST_BUNDLES),
     },
     {
       name: "official clients",
       stage: 2,
       args: ["--parallel", "--config", "tests/clients/deno.json"],
-      ...bundled(included.filter(isClients)),
+      ...bundled(included.filter(isClients), FAST_CLIENT_BUNDLES),
     },
     { name: "one after the other", stage: 1, args: [], files: included.filter(isAlone) },
     {
@@ -166,9 +172,9 @@ function bundlesOf(files: readonly string[]): string[][] {
 }
 
 /** Distributes all files over a few modules. */
-function evenBundlesOf(files: readonly string[]): string[][] {
+function evenBundlesOf(files: readonly string[], bundles: number): string[][] {
   const { long, others } = byLength(files.filter((file) => !isUnshared(file)));
-  return [...mixed([...long, ...others], FAST_BUNDLES), ...files.filter(isUnshared).map((file) => [file])];
+  return [...mixed([...long, ...others], bundles), ...files.filter(isUnshared).map((file) => [file])];
 }
 
 function isUnshared(file: string): boolean {

@@ -41,7 +41,7 @@ Deno.test("shareAudit() runs one audit at a time, and a new one after the previo
 
 Deno.test("shareAudit() ends when the last waiting caller has left, and then starts a new audit for the next", async () => {
   const ledger = openMemoryStore().ledger;
-  await ledger.append(someEntries(10_000));
+  await ledger.append(someEntries(4_500));
   let reads = 0;
   let seen = Promise.withResolvers<void>();
   const counted = Object.assign(Object.create(ledger), {

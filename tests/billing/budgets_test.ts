@@ -110,16 +110,16 @@ Deno.test("readGroupBudgets() reads each configured group budget once, for its p
   const { groups } = parseConfig({
     groups: { a: { budget: { usd: "5", period: "month" } }, b: {}, c: { budget: { usd: "1", period: "total" } } },
   });
-  const asked: BudgetClaim[] = [];
+  const claims: BudgetClaim[] = [];
   const ledger = {
     readAvailable(claim: BudgetClaim): Promise<bigint> {
-      asked.push(claim);
+      claims.push(claim);
       return claim.id === "a" ? Promise.reject(new Error("out of reach")) : Promise.resolve(0n);
     },
   };
   await readGroupBudgets({ ledger, config: { groups }, now: NOW });
   const firstOfMonth = Date.UTC(2026, 10, 1) / 86_400_000;
-  assertEquals(asked.map(({ scope, id, since }) => [scope, id, since]).toSorted(), [
+  assertEquals(claims.map(({ scope, id, since }) => [scope, id, since]).toSorted(), [
     ["group", "a", firstOfMonth],
     ["group", "c", 0],
   ]);

@@ -92,9 +92,9 @@ function watchPage(page: Page, origin: string): string[] {
     void dialog.dismiss();
   });
   page.on("request", (request) => {
-    const { protocol, origin: asked } = new URL(request.url());
+    const { protocol, origin: requestOrigin } = new URL(request.url());
     // The browser's own icons, as in a field for a month, have data: addresses.
-    if (asked !== origin && protocol !== "data:") faults.push(`foreign request: ${request.url()}`);
+    if (requestOrigin !== origin && protocol !== "data:") faults.push(`foreign request: ${request.url()}`);
   });
   page.on("requestfailed", (request) => {
     const { errorText = "" } = request.failure() ?? {};

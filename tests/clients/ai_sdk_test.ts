@@ -7,7 +7,7 @@ import { createOpenAI as createOpenAI2 } from "ai-openai-2";
 import { createOpenAI as createOpenAI3 } from "ai-openai-3";
 import { createOpenAI as createOpenAI4 } from "ai-openai-4";
 import { skipInQuick } from "../support/skip.ts";
-import { ROUTES, sharedCrossing } from "./upstreams.ts";
+import { routesOfTest, sharedCrossing } from "./upstreams.ts";
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 const gateway = sharedCrossing();
@@ -37,7 +37,7 @@ function itemTypes(body: unknown): string[] {
 }
 
 for (const { version, ai, createOpenAI } of VERSIONS) {
-  for (const route of ROUTES) {
+  for (const route of routesOfTest()) {
     for (const stream of [false, true]) {
       const how = stream ? "streamed" : "whole";
       Deno.test(`ai ${version}, ${route.model}: default settings over tool loops, ${how}`, async () => {

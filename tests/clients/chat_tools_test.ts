@@ -105,7 +105,7 @@ crossOpenai("chat streams custom calls in pieces", gateway, async ({ client, mod
 
 crossOpenai("runTools runs a function and ends with its result", gateway, async ({ client, model }) => {
   for (const stream of [false, true]) {
-    const asked: unknown[] = [];
+    const inputs: unknown[] = [];
     const request = {
       model,
       messages: [{ role: "user" as const, content: 'call:get_weather {"city":"Oslo"}' }],
@@ -117,7 +117,7 @@ crossOpenai("runTools runs a function and ends with its result", gateway, async 
           parameters: { type: "object", properties: { city: { type: "string" } } },
           parse: JSON.parse,
           function: (input: unknown) => {
-            asked.push(input);
+            inputs.push(input);
             return "Snow";
           },
         },
@@ -127,7 +127,7 @@ crossOpenai("runTools runs a function and ends with its result", gateway, async 
       ? client.chat.completions.runTools({ ...request, stream: true })
       : client.chat.completions.runTools(request);
     assertEquals(await runner.finalContent(), "Snow");
-    assertEquals(asked, [{ city: "Oslo" }]);
+    assertEquals(inputs, [{ city: "Oslo" }]);
     assertEquals(runner.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
   }
 });

@@ -205,11 +205,11 @@ for (const route of ROUTES) {
   Deno.test(`${route.model}: Claude Code's notes are neither repeated nor read as a directive`, async () => {
     const note = "<system-reminder>\nUse Bash, Read or Edit as you see fit: task, skill, agent.\n</system-reminder>\n";
     const content = [{ type: "text", text: `${note}${note}` }, { type: "text", text: "Say hello" }];
-    const { content: said } = await answer(
+    const { content: shown } = await answer(
       crossing(route),
       request(route.model, { messages: [{ role: "user", content }], thinking: { type: "disabled" } }),
     );
-    assertEquals(said, [{ type: "text", text: "Say hello" }]);
+    assertEquals(shown, [{ type: "text", text: "Say hello" }]);
   });
 
   Deno.test(`${route.model}: parameters of Claude Code that the model lacks are named`, async () => {

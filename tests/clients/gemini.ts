@@ -98,15 +98,15 @@ async function answer(request: Request, backend: Gateway): Promise<Response> {
   const [, method] = /^\/v1beta\/models\/echo:(generateContent|streamGenerateContent)$/.exec(pathname) ?? [];
   if (method === undefined || request.headers.get("x-goog-api-key") !== GEMINI_KEY) return failure(400, pathname);
   const given = parseExact(await request.text()) as GenerateRequest;
-  const asked = { ...given, contents: joinTurns(given.contents) };
-  checkTurns(asked.contents);
-  for (const { role, parts } of asked.contents) {
+  const joined = { ...given, contents: joinTurns(given.contents) };
+  checkTurns(joined.contents);
+  for (const { role, parts } of joined.contents) {
     if (role === "model") await checkSignatures(parts);
   }
-  const response = await post(backend, "/v1/chat/completions", writeChat(asked));
+  const response = await post(backend, "/v1/chat/completions", writeChat(joined));
   if (!response.ok) return failure(response.status, (await response.json()).error.message);
   const completion = parseExact(await response.text()) as Completion;
-  const pieces = await writeAnswer(completion, asked);
+  const pieces = await writeAnswer(completion, joined);
   if (method === "generateContent") return Response.json(whole(pieces));
   if (searchParams.get("alt") !== "sse") throw new Refusal("Expected alt=sse");
   return new Response(pieces.map((piece) => `data: ${JSON.stringify(piece)}\r\n\r\n`).join(""), {
@@ -226,14 +226,14 @@ function writeTurn({ role, parts }: Content, turn: number): Body[] {
     return [{ role: "assistant", content: text, ...(calls.length > 0 && { tool_calls: calls }) }];
   }
   const results = parts.flatMap(({ functionResponse }) => functionResponse ?? []);
-  const said = [...results.flatMap(({ parts = [] }) => parts), ...parts].filter(isUsers).flatMap(writePart);
+  const content = [...results.flatMap(({ parts = [] }) => parts), ...parts].filter(isUsers).flatMap(writePart);
   return [
     ...results.map(({ response }, index) => ({
       role: "tool",
       tool_call_id: `${turn - 1}_${index}`,
       content: writeResult(response),
     })),
-    ...(said.length > 0 ? [{ role: "user", content: said }] : []),
+    ...(content.length > 0 ? [{ role: "user", content }] : []),
   ];
 }
 

@@ -82,13 +82,13 @@ crossAnthropic("messages streams the calls that create answers", gateway, async 
 
 crossAnthropic("toolRunner runs a function and ends with its result", gateway, async ({ client, model }) => {
   for (const stream of [false, true]) {
-    const asked: unknown[] = [];
+    const inputs: unknown[] = [];
     const tool = betaTool({
       name: "get_weather",
       description: "Weather of a city",
       inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
       run: (input) => {
-        asked.push(input);
+        inputs.push(input);
         return "Snow";
       },
     });
@@ -100,7 +100,7 @@ crossAnthropic("toolRunner runs a function and ends with its result", gateway, a
       stream,
     }).runUntilDone();
     assertEquals(final.content.map((block) => block.type === "text" && block.text), ["Snow"]);
-    assertEquals(asked, [{ city: "Oslo" }]);
+    assertEquals(inputs, [{ city: "Oslo" }]);
   }
 });
 

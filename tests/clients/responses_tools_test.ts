@@ -95,19 +95,19 @@ for (const route of ROUTES) {
   Deno.test(`openai 7, ${model}: the tool runner of responses runs a function and ends with its result`, async () => {
     const client = openai(OpenAI, gateway(route), gateway(route).key);
     for (const stream of [false, true]) {
-      const asked: unknown[] = [];
+      const inputs: unknown[] = [];
       const runner = new ResponsesToolRunner({
         functions: [{
           tool: WEATHER,
           execute: (input) => {
-            asked.push(input);
+            inputs.push(input);
             return "Snow";
           },
         }],
       });
       const input = 'call:get_weather {"city":"Oslo"}';
       const final = await runner.run(client, { model, input, store: false }, { stream });
-      assertEquals([final.output_text, asked], ["Snow", [{ city: "Oslo" }]]);
+      assertEquals([final.output_text, inputs], ["Snow", [{ city: "Oslo" }]]);
     }
   });
 }

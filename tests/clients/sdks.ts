@@ -4,7 +4,7 @@ import Anthropic from "anthropic-1";
 import OpenAI6 from "openai-6";
 import OpenAI from "openai-7";
 import type { Gateway } from "./gateway.ts";
-import { ECHO, type Route, ROUTES } from "./upstreams.ts";
+import { ECHO, type Route, routesOfTest } from "./upstreams.ts";
 import { skipInQuick } from "../support/skip.ts";
 
 // The used types are equal in both versions, but the compiler compares everything.
@@ -47,10 +47,10 @@ export function crossOpenai(
   name: string,
   gateway: (route: Route) => Gateway,
   test: (given: OpenaiTest) => Promise<void>,
-  routes: readonly Route[] = ROUTES,
+  routes?: readonly Route[],
 ): void {
   for (const Sdk of OPENAI) {
-    for (const route of routes) {
+    for (const route of routes ?? routesOfTest()) {
       const title = `openai ${Sdk === OpenAI ? "7" : "6"}, ${route.model}: ${name}`;
       Deno.test(title, () => test({ ...route, ...openaiGiven(Sdk, gateway(route)) }));
     }
@@ -78,10 +78,10 @@ export function crossAnthropic(
   name: string,
   gateway: (route: Route) => Gateway,
   test: (given: AnthropicTest) => Promise<void>,
-  routes: readonly Route[] = ROUTES,
+  routes?: readonly Route[],
 ): void {
   for (const Sdk of ANTHROPIC) {
-    for (const route of routes) {
+    for (const route of routes ?? routesOfTest()) {
       const title = `@anthropic-ai/sdk ${Sdk === Anthropic ? "1" : "0"}, ${route.model}: ${name}`;
       Deno.test(title, () => test({ ...route, ...anthropicGiven(Sdk, gateway(route)) }));
     }

@@ -2,6 +2,7 @@
 import { type Gateway, startGateway } from "./gateway.ts";
 import { GEMINI_KEY, startGemini } from "./gemini.ts";
 import type { Body } from "./sse.ts";
+import { skipInQuick } from "../support/skip.ts";
 
 /** The model that every test talks to, in one way or another. */
 export const ECHO = "sluice/echo";
@@ -66,6 +67,15 @@ export const ROUTES: readonly Route[] = [
   { model: "t/messages", upstream: "messages", keepsReasoning: true },
   { model: "t/gemini", upstream: "gemini", keepsReasoning: true },
 ];
+
+const FEW = skipInQuick("Half of the ways to the model for each test of an SDK");
+let calls = 0;
+
+/** The ways of one test. A fast run has every second one, and the others for the next test. */
+export function routesOfTest(): readonly Route[] {
+  const turn = calls++ % 2;
+  return FEW ? ROUTES.filter((_, index) => index % 2 === turn) : ROUTES;
+}
 
 /** The gateways of all ways. */
 export interface Crossing {

@@ -46,8 +46,8 @@ Deno.test("on Deno Deploy the attached database is the default store", async () 
 });
 
 Deno.test("elsewhere the variables of Deno Deploy are ignored", async () => {
-  for (const said of ["", "0", "false"]) {
-    const config = await load({ ...DEPLOY, DENO_DEPLOY: said, REDIS_URL: "redis://cache" }, { admin: undefined });
+  for (const value of ["", "0", "false"]) {
+    const config = await load({ ...DEPLOY, DENO_DEPLOY: value, REDIS_URL: "redis://cache" }, { admin: undefined });
     assertEquals([config.store.kind, config.limits_store.kind], ["sqlite", "memory"]);
     assertEquals(config.listen, { hostname: "127.0.0.1", port: 8790, reuse_port: false });
     assertEquals(config.nodes.journal, "./data/journal");

@@ -274,10 +274,10 @@ Deno.test("the playground shows text before the answer is over, and an answer th
 });
 
 Deno.test("an operator who leaves the playground gives the request up", async () => {
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
   await using slow = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
-    asked.resolve();
+    requested.resolve();
     request.signal.addEventListener("abort", () => gone.resolve());
     return gone.promise.then(() => new Response(null, { status: 500 }));
   });
@@ -295,7 +295,7 @@ Deno.test("an operator who leaves the playground gives the request up", async ()
     body: new URLSearchParams({ csrf, ...ASKED, model: "acme/slow" }),
     signal: leaving.signal,
   });
-  await asked.promise;
+  await requested.promise;
   leaving.abort();
   await response.body?.cancel().catch(() => {});
   await gone.promise;

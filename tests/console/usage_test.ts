@@ -37,7 +37,7 @@ async function compareLines(demo: DemoGateway): Promise<void> {
   const { store: { ledger, keys }, gateway: { config } } = demo;
   const browser = new Browser(demo);
   await browser.signIn(VIEWER_KEY);
-  for (const [by, thenBy] of [["model"], ["key"], ["day"], ["tag", "user"], ["group", "model"]] as const) {
+  for (const [by, thenBy] of [["day"], ["tag", "user"]] as const) {
     const report = await usageReport({ ledger, keys, config }, { ...PERIOD, by, ...(thenBy && { thenBy }) });
     const query = new URLSearchParams({ month: MONTH, by, ...(thenBy && { then: thenBy }) });
     const { html } = await browser.get(`/usage?${query}`);

@@ -64,10 +64,10 @@ export function crossRequest(
 ): Translation & { dropped: readonly string[] } {
   const codec = CLIENTS[from];
   checkBody(codec.schema, body);
-  const asked = codec.readPrompt(body);
-  const row = rowOf(asked.model);
-  const dropped = new UnsupportedParameters({ prompt: asked, request: body });
-  const prompt = checkModelRules(asked, row, dropped);
+  const decoded = codec.readPrompt(body);
+  const row = rowOf(decoded.model);
+  const dropped = new UnsupportedParameters({ prompt: decoded, request: body });
+  const prompt = checkModelRules(decoded, row, dropped);
   const translation = translatePrompt(prompt, { ...sideOf(to), model: "model-x", row, dropped });
   return { ...translation, dropped: dropped.names };
 }

@@ -145,11 +145,11 @@ function nextRequest(answer: JsonObject, client: Protocol): JsonObject {
       return { model: "acme/thinker", max_tokens: 9, messages: [user, ...turn, user] };
     }
     case "gemini": {
-      const said = { role: "user", parts: [{ text: "On" }] };
+      const message = { role: "user", parts: [{ text: "On" }] };
       const turns = list(answer.candidates).flatMap((candidate) =>
         isObject(candidate) ? [candidate.content ?? null] : []
       );
-      return { model: "acme/thinker", contents: [said, ...turns, said] };
+      return { model: "acme/thinker", contents: [message, ...turns, message] };
     }
   }
 }

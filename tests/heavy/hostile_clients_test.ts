@@ -101,7 +101,7 @@ Deno.test("hostile clients: expensive bodies are answered, and delay no other cl
       const ms = Math.round(performance.now() - begun);
       return { status, ms, wait: await canary.stop(), peak: await peakMb(pid) - before };
     };
-    const told: Record<string, Figure> = {};
+    const rows: Record<string, Figure> = {};
     await send(new TextEncoder().encode(JSON.stringify(prompt("chat", { model: "sluice/echo" }))), PATHS.chat);
     for (const { name, path = PATHS.chat, body } of BOMBS) {
       const bytes = new TextEncoder().encode(body());
@@ -111,12 +111,12 @@ Deno.test("hostile clients: expensive bodies are answered, and delay no other cl
       const waits = Math.min(...sent.map(({ wait }) => wait));
       const memory = Math.max(...sent.map(({ peak }) => peak));
       const [{ status, ms } = { status: 0, ms: 0 }] = sent;
-      told[name] = { status, ms, body_mb: round(bytes.length / MB), longest_wait_ms: waits, memory_mb: memory };
+      rows[name] = { status, ms, body_mb: round(bytes.length / MB), longest_wait_ms: waits, memory_mb: memory };
       assert(status >= 200 && status < 500, `${name}: ${status}`);
       assertLessOrEqual(waits, MAX_WAIT_MS, `${name}: another client waited`);
       assertLessOrEqual(memory, MAX_TIMES * bytes.length / MB + SLACK_MB, `${name}: memory`);
     }
-    figures.bombs = told;
+    figures.bombs = rows;
   }));
 
 /** Sends a body in pieces, so that this process has its turns, too. Gives the status. */
@@ -232,13 +232,13 @@ Deno.test("hostile clients: a flood by one key at most doubles the latency of an
     // Load by other programs does not occur in each round; a neighbour's effect does.
     const least = (kind: "alone" | "beside", share: number) =>
       Math.min(...rounds.map((round) => quantile(round[kind], share)));
-    const told = (share: number) => ({ alone: round(least("alone", share)), beside: round(least("beside", share)) });
+    const at = (share: number) => ({ alone: round(least("alone", share)), beside: round(least("beside", share)) });
     figures.flood = {
       per_second: FLOOD_PER_SECOND,
       refused,
-      p50_ms: told(0.5),
-      p95_ms: told(0.95),
-      p99_ms: told(0.99),
+      p50_ms: at(0.5),
+      p95_ms: at(0.95),
+      p99_ms: at(0.99),
     };
     assert(refused > FLOODS * FLOOD_PER_SECOND, `${refused} refused`);
     // The timers of this process have a resolution of a millisecond.
@@ -276,11 +276,11 @@ const PHASES = ["before the head", "before the first event", "in the middle", "w
 
 for (const transport of ["http1", "fetch"] as const) {
   Deno.test(`hostile clients: a disconnecting client cancels its upstream request, ${transport}`, async () => {
-    const told: Record<string, Figure> = {};
+    const rows: Record<string, Figure> = {};
     for (const phase of PHASES) {
       const times = await leave(phase, transport);
       const [p99, max] = [quantile(times, 0.99), quantile(times, 1)];
-      told[phase] = {
+      rows[phase] = {
         clients: times.length,
         p50_ms: round(quantile(times, 0.5)),
         p99_ms: round(p99),
@@ -288,7 +288,7 @@ for (const transport of ["http1", "fetch"] as const) {
       };
       assertLessOrEqual(p99, MAX_LEAVE_MS, `${phase}: ${p99} ms`);
     }
-    figures[`leaving_${transport}`] = told;
+    figures[`leaving_${transport}`] = rows;
   });
 }
 
@@ -300,8 +300,8 @@ async function leave(phase: typeof PHASES[number], transport: "http1" | "fetch")
   const { opening, pieces } = frames("chat", ["one ", "two "], "reported");
   const never = new Promise<void>(() => {});
   let arrived = Promise.withResolvers<UpstreamRequest>();
-  await using server = startUpstream((asked) => {
-    arrived.resolve(asked);
+  await using server = startUpstream((request) => {
+    arrived.resolve(request);
     if (phase === "before the head") return { before: never, steps: [] };
     if (phase === "before the first event") return { steps: [never] };
     return { steps: phase === "in the middle" ? talking(opening, pieces) : [...opening, ...pieces, never] };

@@ -10,7 +10,7 @@ import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../support/program.ts";
 import { readEntries } from "../e2e/nodes/cluster.ts";
 import { type Figure, publish } from "./figures.ts";
-import type { Read, Seen, Told, Written } from "./slow/peers.ts";
+import type { PeerCommand, Read, Seen, Written } from "./slow/peers.ts";
 import { weigh } from "./streams/weigh.ts";
 import { until } from "../support/soon.ts";
 
@@ -63,8 +63,8 @@ function configFor(port: number): string {
   });
 }
 
-async function tell(peers: Peer, told: Told): Promise<Seen> {
-  const seen = JSON.parse(await peers.ask(JSON.stringify(told)));
+async function tell(peers: Peer, command: PeerCommand): Promise<Seen> {
+  const seen = JSON.parse(await peers.ask(JSON.stringify(command)));
   assertEquals(seen.failed, undefined);
   return seen;
 }

@@ -11,8 +11,8 @@ import { inFolder, run, type Running, start } from "../support/program.ts";
 import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../support/databases.ts";
 import { readEntries } from "../e2e/nodes/cluster.ts";
 import { type Figure, publish } from "./figures.ts";
-import type { Seen, Told } from "./streams/clients.ts";
-import type { Said } from "./streams/upstream.ts";
+import type { ClientCommand, Seen } from "./streams/clients.ts";
+import type { StreamCounts } from "./streams/upstream.ts";
 import { cpuSeconds, descriptorLimit, weigh, type Weight } from "./streams/weigh.ts";
 
 /** Streams of one process, and of two together. */
@@ -59,9 +59,9 @@ function configFor(port: number, more: JsonObject): JsonObject {
   };
 }
 
-async function tell(clients: Peer, told: Told): Promise<Seen> {
+async function tell(clients: Peer, command: ClientCommand): Promise<Seen> {
   // The end of thousands of streams may take longer than a line usually may.
-  return JSON.parse(await clients.ask(JSON.stringify(told)));
+  return JSON.parse(await clients.ask(JSON.stringify(command)));
 }
 
 interface Parts {
@@ -87,8 +87,8 @@ interface Scene {
   clients: Peer;
   nodes: readonly Running[];
   /** Asks the upstream. */
-  status(line: string): Promise<Said>;
-  opening: Omit<Extract<Told, { kind: "open" }>, "streams">;
+  status(line: string): Promise<StreamCounts>;
+  opening: Omit<Extract<ClientCommand, { kind: "open" }>, "streams">;
 }
 
 /** Opens streams, holds them, and ends them. Asserts that all were correct. */
@@ -113,8 +113,8 @@ async function wave(scene: Scene, { streams, holdMs, before }: { streams: number
   }
   wave.heldMs = performance.now() - heldAt;
   wave.cpu = (await cpuOf(nodes) - cpuBefore) / wave.heldMs * 1000;
-  const said = await status("status");
-  assertEquals([said.open, said.broken], [streams, 0]);
+  const counts = await status("status");
+  assertEquals([counts.open, counts.broken], [streams, 0]);
 
   await status("end");
   const seen = await tell(clients, { kind: "finish" });

@@ -158,10 +158,10 @@ Deno.test("only an idle, unanswered, reused connection counts as stale", async (
       bodyBytes: 3,
     })],
   ];
-  for (const [name, said, waitMs, change] of cases) {
+  for (const [name, wire, waitMs, change] of cases) {
     using time = simulateTime(0);
     await using server = startRawUpstream(async (socket, { body }) => {
-      await say(socket, body === "first" ? HELLO : said);
+      await say(socket, body === "first" ? HELLO : wire);
       if (body === "first") return "keep";
       await time.pass(waitMs);
       return "close";
@@ -191,10 +191,10 @@ Deno.test("a stream of known length is sent with exactly that length", async () 
     }));
   for (const [bytes, ...pieces] of [[5, 2, 0, 3], [0], [700_000, 300_000, 400_000]] as const) {
     assertEquals(await (await send(bytes, ...pieces)).text(10), "hello");
-    const asked = server.received.at(-1);
-    assertMatch(asked?.head ?? "", new RegExp(`\\r\\ncontent-length: ${bytes}\\r\\n`));
-    assert(!asked?.head.includes("transfer-encoding"));
-    assertEquals(asked?.body, "x".repeat(bytes));
+    const received = server.received.at(-1);
+    assertMatch(received?.head ?? "", new RegExp(`\\r\\ncontent-length: ${bytes}\\r\\n`));
+    assert(!received?.head.includes("transfer-encoding"));
+    assertEquals(received?.body, "x".repeat(bytes));
   }
   assertEquals(server.accepted, 1);
   for (const pieces of [[2, 2], [2, 4]]) {

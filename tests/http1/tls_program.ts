@@ -14,8 +14,8 @@ async function call(): Promise<string> {
   }
 }
 
-const said = await Promise.all(Array.from({ length: Number(count) }, call));
+const answers = await Promise.all(Array.from({ length: Number(count) }, call));
 // Once more, on a connection that is there.
-said.push(await call());
+answers.push(await call());
 transport.close();
-await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(said)));
+await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(answers)));

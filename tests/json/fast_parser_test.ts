@@ -141,12 +141,14 @@ Deno.test("parseFast() agrees with the careful parser, and rejects everything in
 });
 
 /** Texts before a string, of one, three and four bytes a character, and of escapes. */
-const FILLS = skipInQuick("Most texts before block borders") ? ["x", "字"] : ["x", "字", "😀", '\\"', "\\\\"];
+const FEW = skipInQuick("Most texts before block borders");
+const FILLS = FEW ? ["x", "字"] : ["x", "字", "😀", '\\"', "\\\\"];
 
 Deno.test("parseFast() handles every character at block borders", () => {
   for (let length = 0; length < 140; length++) {
     for (const part of [...PARTS, '"', '\\"', ""]) {
       for (const fill of FILLS) {
+        if (FEW && fill !== "x" && length % 3 > 0) continue;
         const before = fill.repeat(length / fill.length);
         assertSame(`["${before}${part}"]`);
         assertSame(`{"${before}${part}":["${part}",1]}`);

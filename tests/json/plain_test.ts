@@ -6,10 +6,10 @@ import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 Deno.test("parsePlain() reads a name as written, whatever was read before", () => {
   const names = ["\\/", "\\n", "\\u0041", "\\\\", "a\\/", "\\ud83d\\ude42", "a\\\\\\n", '\\"', '\\":'];
   for (const name of names) {
-    const said: string = JSON.parse(`"${name}"`);
+    const parsed: string = JSON.parse(`"${name}"`);
     for (const [before, behind] of [["", ""], ['{"x":', "}"], ['["\\n",', "]"], ['{"x":"a\\\\","y":', "}"]]) {
       // The engine's guess for the next name: of the same length, and with the same beginning as the escape.
-      const guess = JSON.stringify(name.slice(0, said.length));
+      const guess = JSON.stringify(name.slice(0, parsed.length));
       JSON.parse(`${before}{"b":1,${guess}:2}${behind}`);
       for (const space of ["", " ", "\r\n\t"]) {
         const text = `${before}{"b":1,"${name}"${space}:2}${behind}`;

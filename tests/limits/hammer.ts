@@ -36,7 +36,7 @@ async function hammer(
   async function work(): Promise<void> {
     while (!isOver) {
       const id = crypto.randomUUID();
-      const asked = now();
+      const begun = now();
       const running = { id, at: Date.now(), keyId: "hammered", group: "g", model: "m", endpoint: "chat" as const };
       const { admitted } = await node.limiter.take({ id, limitRequests, forMs: 600_000, running });
       if (admitted && isUnentered) {
@@ -45,7 +45,7 @@ async function hammer(
         return;
       }
       if (admitted) {
-        tell({ id, asked, taken: now() });
+        tell({ id, begun, taken: now() });
         if (unit === "concurrency") {
           await wait(holdMs);
           // It is held until its end is asked for.

@@ -5,7 +5,7 @@ import type { Orders } from "./hammer.ts";
 /** An output line of a process. */
 export interface HammerLine {
   id?: string;
-  asked?: number;
+  begun?: number;
   taken?: number;
   ended?: number;
 }

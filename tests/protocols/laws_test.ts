@@ -143,11 +143,12 @@ const WIRES: Readonly<Record<string, (text: string) => string>> = {
 };
 
 Deno.test("events do not depend on how the bytes are split", () => {
+  const few = skipInQuick("Most sizes of pieces");
   for (const recorded of RECORDED) {
     const expected = read(recorded, recorded.frames);
-    for (const [wire, dress] of Object.entries(WIRES)) {
+    for (const [index, [wire, dress]] of Object.entries(WIRES).entries()) {
       const bytes = new TextEncoder().encode(dress(recorded.frames.map(formatFrame).join("")));
-      for (const size of skipInQuick("Most sizes of pieces") ? [1, 7] : [1, 2, 7, 64, 1000]) {
+      for (const size of few ? [index % 2 === 0 ? 1 : 7] : [1, 2, 7, 64, 1000]) {
         const frames = framesOf(bytes, size);
         assertEquals(read(recorded, frames), expected, at(recorded, `, ${wire}, ${size} bytes at a time`));
       }

@@ -205,11 +205,11 @@ Deno.test("a relayed body is unchanged except for the model id", async () => {
 
 Deno.test("gateway-only members are removed from a relayed body, and chat usage is always requested", async () => {
   for (const protocol of PROTOCOLS) {
-    const said = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
-    const text = `{"provider":{"order":["a"]}, ${said} ,"models":["a/b"],\n"stream":true }`;
-    const asked = protocol === "chat" ? ',"stream_options":{"include_usage":true}' : "";
+    const members = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
+    const text = `{"provider":{"order":["a"]}, ${members} ,"models":["a/b"],\n"stream":true }`;
+    const usageOption = protocol === "chat" ? ',"stream_options":{"include_usage":true}' : "";
     const stream = protocol === "gemini" ? " " : ',\n"stream":true ';
-    const expected = `{ ${said.replace("acme/thinker", "model-x")} ${stream}${asked}}`;
+    const expected = `{ ${members.replace("acme/thinker", "model-x")} ${stream}${usageOption}}`;
     assertEquals(await relayedBody(protocol, text), expected, protocol);
   }
 });

@@ -14,7 +14,7 @@ function eventsOf({ protocol, frames }: RecordedStream, spell: (data: string) =>
 }
 
 /** Errors by their messages: their causes differ. */
-function said(events: readonly ReplyEvent[]): unknown {
+function summaryOf(events: readonly ReplyEvent[]): unknown {
   return events.map((event) => event.type === "error" ? { ...event, error: event.error.message } : event);
 }
 
@@ -27,7 +27,7 @@ Deno.test("streams are read with indices and counts such as 1.0 and 1e0", () => 
         if (other !== data) spelled++;
         return other;
       };
-      assertEquals(said(eventsOf(stream, spell)), said(eventsOf(stream, (data) => data)), stream.name);
+      assertEquals(summaryOf(eventsOf(stream, spell)), summaryOf(eventsOf(stream, (data) => data)), stream.name);
     }
   }
   assert(spelled > 1_000, `${spelled} events`);

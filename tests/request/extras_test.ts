@@ -392,7 +392,7 @@ function tiers(name: string): JsonObject {
 
 /** A body with the members of the case. */
 function bodyOf(protocol: Protocol, asks: string, model = "acme/one"): string {
-  const said = protocol === "responses"
+  const contents = protocol === "responses"
     ? asks.includes('"input":') ? "" : '"input":"Hi",'
     : asks.includes('"messages":')
     ? ""
@@ -400,7 +400,7 @@ function bodyOf(protocol: Protocol, asks: string, model = "acme/one"): string {
     ? '"contents":[{"role":"user","parts":[{"text":"Hi"}]}],'
     : '"messages":[{"role":"user","content":"Hi"}],';
   const most = protocol === "messages" ? '"max_tokens":100,' : "";
-  const members = `"model":"${model}",${most}${said}${asks}`;
+  const members = `"model":"${model}",${most}${contents}${asks}`;
   return `{${members.replace(/,$/, "")}}`;
 }
 

@@ -70,8 +70,8 @@ Deno.test("fitContext() counts the requested output towards the context", async 
   const prompt = promptOf(1);
   const input = await (await fitContext(prompt, { model: modelOf(1_000), codec: chat, checkedUpstream: false }))
     .countInput();
-  const fit = (codec: typeof chat, maxTokens: number, asked = prompt) =>
-    fitContext(asked, { model: modelOf(1_000), codec, checkedUpstream: false, maxTokens });
+  const fit = (codec: typeof chat, maxTokens: number, given = prompt) =>
+    fitContext(given, { model: modelOf(1_000), codec, checkedUpstream: false, maxTokens });
   const most = 1_000 - input;
   for (const codec of [chat, responses, messages]) {
     assertEquals((await fit(codec, most)).prompt === prompt, true);

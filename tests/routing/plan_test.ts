@@ -46,7 +46,7 @@ function planAll(models: PlanParts["models"], { preferences, facts = {}, random 
 
 Deno.test("a plan contains every target once, by priority", () => {
   const random = seeded(1);
-  for (let round = 0; round < 2_000; round++) {
+  for (let round = 0; round < 500; round++) {
     const targets = Array.from(
       { length: 1 + random.below(6) },
       (_, index) => target(`u${index}`, { priority: random.below(3), weight: random.below(3) }),
@@ -70,7 +70,7 @@ Deno.test("targets of one priority are ordered randomly by weight", () => {
   const weights = [5, 3, 1.5, 0.5, 0];
   const targets = weights.map((weight, index) => target(String(index), { weight }));
   const late = target("late", { priority: 1, weight: 100 });
-  const rounds = 20_000;
+  const rounds = 8_000;
   const first = weights.map(() => 0);
   const second = weights.map(() => 0);
   for (let round = 0; round < rounds; round++) {

@@ -135,11 +135,11 @@ export async function readChain(ledger: LedgerStore, limit = 500): Promise<KeptE
   for (;;) {
     const page = await ledger.entries({ after: seq, limit });
     for (const kept of page) {
-      const { check: said, ...rest } = kept;
-      assertEquals([kept.seq, said], [seq + 1, checkSum(rest, check)]);
+      const { check: entryCheck, ...rest } = kept;
+      assertEquals([kept.seq, entryCheck], [seq + 1, checkSum(rest, check)]);
       all.push(kept);
       seq = kept.seq;
-      check = said;
+      check = entryCheck;
     }
     if (page.length < limit) return all;
   }

@@ -104,11 +104,12 @@ async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[], pass:
     { user: "ben", keyId: "key_1", tag: "a" },
   ];
   let count = 0;
-  const isQuick = skipInQuick("Each filter of a search in every order");
+  const isQuick = skipInQuick("Each filter of a search in every order, before and after sums");
   for (const [index, some] of filters.entries()) {
+    if (isQuick && index % 2 !== pass) continue;
     const filter = { ...ALL, ...some };
     for (const [place, order] of ORDERS.entries()) {
-      if (isQuick && (index + pass) % ORDERS.length !== place) continue;
+      if (isQuick && index % ORDERS.length !== place) continue;
       const expected = entries.filter((each) => matchesFilter(each, filter))
         .sort((one, other) => compareEntries(one, other, order));
       count += expected.length;
@@ -124,7 +125,7 @@ async function findAll(ledger: LedgerStore, entries: readonly KeptEntry[], pass:
       }
     }
   }
-  assert(count > (isQuick ? 10_000 : 30_000), `only ${count} entries were found`);
+  assert(count > (isQuick ? 4_000 : 30_000), `only ${count} entries were found`);
 }
 
 const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {

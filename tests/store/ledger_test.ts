@@ -4,6 +4,7 @@ import type { LedgerStore } from "../../lib/store/ledger.ts";
 import { testLedger } from "./behaviours_ledger.ts";
 import { testSearch } from "./behaviours_search.ts";
 import { testSums } from "./behaviours_sums.ts";
+import { skipInQuick } from "../support/skip.ts";
 import { inFolder } from "./in_folder.ts";
 
 type LedgerTest = (ledger: LedgerStore) => Promise<void>;
@@ -25,7 +26,10 @@ async function inFile(test: LedgerTest): Promise<void> {
   });
 }
 
-for (const testStore of [testLedger, testSearch, testSums]) {
-  testStore("the memory ledger", inMemory);
-  testStore("the SQLite ledger", inFile);
+for (const testStore of [testLedger, testSearch, testSums]) testStore("the SQLite ledger", inFile);
+
+testLedger("the memory ledger", inMemory);
+if (!skipInQuick("Searches and sums of the memory ledger, which has the queries of the SQLite ledger")) {
+  testSearch("the memory ledger", inMemory);
+  testSums("the memory ledger", inMemory);
 }

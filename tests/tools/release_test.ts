@@ -21,7 +21,7 @@ const WORKFLOWS = ["ci", "release"];
 /** The encoders that may not be passed on: a name that their library leaves in them. */
 const FORBIDDEN = "liq_attr";
 
-async function said(command: string, options: Deno.CommandOptions): Promise<{ code: number; text: string }> {
+async function outputOf(command: string, options: Deno.CommandOptions): Promise<{ code: number; text: string }> {
   const { code, stdout, stderr } = await new Deno.Command(command, {
     ...options,
     stdin: "null",
@@ -63,7 +63,7 @@ Deno.test("checksums equal those of sha256sum, which detects a changed file", {
     await Deno.writeTextFile(`${folder}/b.tar.gz`, "b");
     await Deno.writeTextFile(`${folder}/a.json`, "a");
     await Deno.writeTextFile(`${folder}/${SUMS_FILE}`, await sumsOf(folder));
-    const check = () => said("sha256sum", { args: ["--check", "--strict", SUMS_FILE], cwd: folder });
+    const check = () => outputOf("sha256sum", { args: ["--check", "--strict", SUMS_FILE], cwd: folder });
     assertEquals(await check(), { code: 0, text: "a.json: OK\nb.tar.gz: OK\n" });
     // Made again, it does not count itself.
     assertEquals(await sumsOf(folder), await Deno.readTextFile(`${folder}/${SUMS_FILE}`));
@@ -115,11 +115,11 @@ Deno.test({
 
       await test.step("the workflow's trial accepts it, and rejects another file", async () => {
         await Deno.writeTextFile(`${OUTPUT_FOLDER}/${SUMS_FILE}`, await sumsOf(OUTPUT_FOLDER));
-        const trial = () => said(`${ROOT}tools/release_try.sh`, { args: [OUTPUT_FOLDER, "linux-x64"] });
+        const trial = () => outputOf(`${ROOT}tools/release_try.sh`, { args: [OUTPUT_FOLDER, "linux-x64"] });
         const { code, text } = await trial();
         assertEquals(code, 0, text);
         assertStringIncludes(text, "sluice/echo");
-        assert((await said(`${ROOT}tools/release_try.sh`, { args: [OUTPUT_FOLDER, "linux-arm64"] })).code !== 0);
+        assert((await outputOf(`${ROOT}tools/release_try.sh`, { args: [OUTPUT_FOLDER, "linux-arm64"] })).code !== 0);
         await Deno.writeFile(archive, packed.with(packed.length - 1, 0));
         await Deno.writeFile(archive, new Uint8Array([0]), { append: true });
         assert((await trial()).code !== 0);
@@ -238,7 +238,7 @@ Deno.test("the scripts of the workflows are valid, and the files they call exist
   const release = await repositoryFile(".github/workflows/release.yml");
   const scripts = [...release.matchAll(/tools\/release_\w+\.sh/g)].map(([script]) => script);
   for (const script of new Set(scripts)) {
-    assertEquals(await said("bash", { args: ["-n", `${ROOT}${script}`] }), { code: 0, text: "" });
+    assertEquals(await outputOf("bash", { args: ["-n", `${ROOT}${script}`] }), { code: 0, text: "" });
     assert(((await Deno.stat(`${ROOT}${script}`)).mode ?? 0) & 0o100, script);
   }
   for (const [, task = ""] of release.matchAll(/deno task (\w+)/g)) assert(task in denoJson.tasks, task);
@@ -262,7 +262,7 @@ Deno.test("the image is pushed for both architectures from the released executab
       CALLS: `${folder}/calls`,
       GITHUB_OUTPUT: `${folder}/output`,
     };
-    const { code, text } = await said(`${ROOT}tools/release_image.sh`, { args: ["ghcr.io/a/b", "1.2.0"], env });
+    const { code, text } = await outputOf(`${ROOT}tools/release_image.sh`, { args: ["ghcr.io/a/b", "1.2.0"], env });
     assertEquals(code, 0, text);
     assertEquals(await Deno.readTextFile(`${folder}/output`), `name=ghcr.io/a/b\ndigest=${digest}\n`);
     const calls = (await Deno.readTextFile(`${folder}/calls`)).trimEnd().split("\n");

@@ -22,8 +22,8 @@ Deno.test("checkWording() finds comments that lead with a question", () => {
   const [where, whether] = ["W here", "W hether"].map((word) => word.replace(" ", ""));
   const texts = ["/** How many reads. */", `const a = 1; // ${where} it is.`, `/**\n * ${whether} it is read.\n */`];
   const found = texts.map((text) => checkWording([{ path: "lib/a.ts", text }]));
-  const said = (word: string, line = 1) => [`lib/a.ts:${line}: says "${word}"; name the subject instead`];
-  assertEquals(found, [said("How"), said("Where"), said("Whether", 2)]);
+  const problem = (word: string, line = 1) => [`lib/a.ts:${line}: says "${word}"; name the subject instead`];
+  assertEquals(found, [problem("How"), problem("Where"), problem("Whether", 2)]);
 });
 
 Deno.test("checkWording() ignores code, texts and names in backticks", () => {

@@ -100,7 +100,7 @@ function responsesFrames(): string[] {
   const response = (status: string, output: string, usage: string) =>
     `{"id":"resp_1","object":"response","created_at":1,"status":"${status}","model":"real-one","output":[${output}],` +
     `"usage":${usage}}`;
-  const said = "Hello th\\u00e9re 🙂";
+  const content = "Hello th\\u00e9re 🙂";
   const bodies: [string, string][] = [
     ["response.created", `"response":${response("in_progress", "", "null")}`],
     ["response.in_progress", `"response":${response("in_progress", "", "null")}`],
@@ -111,17 +111,17 @@ function responsesFrames(): string[] {
     ],
     ["response.output_text.delta", `"item_id":"msg_1","output_index":0,"content_index":0,"delta":"Hello"`],
     ["response.output_text.delta", `"item_id":"msg_1","output_index":0,"content_index":0,"delta":" th\\u00e9re 🙂"`],
-    ["response.output_text.done", `"item_id":"msg_1","output_index":0,"content_index":0,"text":"${said}"`],
+    ["response.output_text.done", `"item_id":"msg_1","output_index":0,"content_index":0,"text":"${content}"`],
     [
       "response.content_part.done",
       `"item_id":"msg_1","output_index":0,"content_index":0,` +
-      `"part":{"type":"output_text","text":"${said}","annotations":[]}`,
+      `"part":{"type":"output_text","text":"${content}","annotations":[]}`,
     ],
-    ["response.output_item.done", `"output_index":0,"item":${item(said, "completed")}`],
+    ["response.output_item.done", `"output_index":0,"item":${item(content, "completed")}`],
     [
       "response.completed",
       `"response":${
-        response("completed", item(said, "completed"), '{"input_tokens":7,"output_tokens":2,"total_tokens":9}')
+        response("completed", item(content, "completed"), '{"input_tokens":7,"output_tokens":2,"total_tokens":9}')
       }`,
     ],
   ];

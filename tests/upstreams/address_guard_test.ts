@@ -62,17 +62,17 @@ Deno.test("a name is refused if one of its addresses is", async () => {
 Deno.test("a connection uses the checked address, even if the name changes meanwhile", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const accepted = listener.accept();
-  const asked: string[] = [];
+  const lookups: string[] = [];
   const policy = addressPolicy({
     lookup(hostname) {
-      asked.push(hostname);
-      return Promise.resolve([asked.length === 1 ? "127.0.0.1" : "169.254.169.254"]);
+      lookups.push(hostname);
+      return Promise.resolve([lookups.length === 1 ? "127.0.0.1" : "169.254.169.254"]);
     },
   });
   const dialer = new Dialer({ hostname: "rebound.test", port: listener.addr.port, tls: false }, policy);
   const signal = new AbortController().signal;
   const [connection, other] = await Promise.all([dialer.dial(signal), accepted]);
-  assertEquals([connection.remoteAddr.transport, asked], ["tcp", ["rebound.test"]]);
+  assertEquals([connection.remoteAddr.transport, lookups], ["tcp", ["rebound.test"]]);
   connection.close();
   other.close();
   await assertRejects(() => dialer.dial(signal), BlockedAddress);

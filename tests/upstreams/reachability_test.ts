@@ -135,15 +135,15 @@ Deno.test("one probe serves all waiting calls, and a refused connection ends it"
 });
 
 Deno.test("probes go to the addresses of requests", async () => {
-  const asked: [string, number][] = [];
+  const connects: [string, number][] = [];
   const hosts = createHostProbes(({ hostname, port }) => {
-    asked.push([hostname, port]);
+    connects.push([hostname, port]);
     return Promise.resolve();
   });
   for (const url of ["https://a.example/v1", "http://a.example/v1", "http://[::1]:81/v1", "https://a.example:444"]) {
     hosts.of(url).probe(1_000);
   }
-  assertEquals(asked, [["a.example", 443], ["a.example", 80], ["::1", 81], ["a.example", 444]]);
+  assertEquals(connects, [["a.example", 443], ["a.example", 80], ["::1", 81], ["a.example", 444]]);
   await new Promise((resolve) => setTimeout(resolve, 0));
 });
 

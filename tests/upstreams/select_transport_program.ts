@@ -3,17 +3,17 @@ import { createTransportSelector } from "../../lib/upstreams/select_transport.ts
 import { request } from "./transports.ts";
 
 const [url = ""] = Deno.args;
-const said: string[] = [];
+const results: string[] = [];
 const way = createTransportSelector({
   url,
   configured: "auto",
   env: () => undefined,
-  onFallback: (reason) => void said.push(reason),
+  onFallback: (reason) => void results.push(reason),
 });
 const transport = way.open();
 for (let number = 0; number < 3; number++) {
   const incoming = await transport.send(request(url, { body: String(number) }));
-  said.push(await incoming.text(100));
+  results.push(await incoming.text(100));
 }
 transport.close();
-await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(said)));
+await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(results)));

@@ -123,9 +123,9 @@ postgresTest(
 Deno.test("a model configured only by name is served, billed and audited at catalog prices", () =>
   inFolder(async (folder) => {
     const usage = { prompt_tokens: 272_001, completion_tokens: 10, total_tokens: 272_011 };
-    const asked: string[] = [];
+    const models: string[] = [];
     await using server = startUpstream(({ body }) => {
-      asked.push(JSON.parse(body).model);
+      models.push(JSON.parse(body).model);
       return { body: JSON.stringify({ ...WHOLE.chat, usage }) };
     });
     const upstream = { vendor: "openai", base_url: `${server.url}/v1`, api_key: { env: "VENDOR_KEY" } };
@@ -144,7 +144,7 @@ Deno.test("a model configured only by name is served, billed and audited at cata
       headers,
       body: JSON.stringify({ model: "openai/gpt-5.4", messages: [{ role: "user", content: "Hi" }] }),
     });
-    assertEquals([response.status, asked], [200, ["gpt-5.4"]]);
+    assertEquals([response.status, models], [200, ["gpt-5.4"]]);
     await response.text();
     // Above 272,000 tokens: 272,001 x 5 and 10 x 22.5 USD per million.
     assertEquals(response.headers.get("x-sluice-cost"), "1.36023");

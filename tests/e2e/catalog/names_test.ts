@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { formOf } from "../images/gateway.ts";
+import { formOf, painter, paintsAll } from "../images/gateway.ts";
 import { png } from "../../images/image_files.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream, VENDORS } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
@@ -121,7 +121,7 @@ Deno.test("an upstream gets its own model name, and answers contain the public i
 });
 
 Deno.test("an image model can be requested by its other names at both endpoints", async () => {
-  await using gateway = start();
+  await using gateway = startGateway({ models: MODELS }, { painters: { embedded: painter(paintsAll) } });
   const authorization = `Bearer ${gateway.key.key}`;
   for (const name of ["acme/paint", "acme/paint-1", "painter"]) {
     const generated = await fetch(`${gateway.url}/v1/images/generations`, {

@@ -18,31 +18,31 @@ const MAX_EXPOSURE = 20;
 async function analyze(
   [name, unit]: readonly [name: string, unit: string],
   ...args: string[]
-): Promise<{ code: number; said: string }> {
+): Promise<{ code: number; output: string }> {
   const folder = await Deno.makeTempDir();
   try {
     const path = `${folder}/${name}`;
     await Deno.writeTextFile(path, unit.replaceAll("/usr/local/bin/sluice", "/bin/true"));
     const { code, stdout, stderr } = await new Deno.Command("systemd-analyze", { args: [...args, path] }).output();
-    return { code, said: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
+    return { code, output: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
 test("systemd accepts every line of the units", async () => {
-  for (const unit of UNITS) assertEquals(await analyze(unit, "verify", "--man=no"), { code: 0, said: "" });
+  for (const unit of UNITS) assertEquals(await analyze(unit, "verify", "--man=no"), { code: 0, output: "" });
 });
 
 test("the unit grants few permissions", async () => {
-  const { code, said } = await analyze(
+  const { code, output } = await analyze(
     UNITS[0],
     "security",
     "--offline=true",
     "--no-pager",
     `--threshold=${MAX_EXPOSURE}`,
   );
-  assertEquals(code, 0, said);
+  assertEquals(code, 0, output);
 });
 
 Deno.test("the unit's stop timeout exceeds the drain time", () => {

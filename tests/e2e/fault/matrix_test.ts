@@ -27,7 +27,7 @@ function sample(): { cell: Cell; carrier: number }[] {
       const pair = PAIRS[(index * 2 + kind) % PAIRS.length];
       return pair === undefined || (isHalf && kind !== index % 2)
         ? []
-        : [{ cell: { fault, stream, ...pair }, carrier: (index + kind) % TRANSPORT_KINDS.length }];
+        : [{ cell: { fault, stream, ...pair }, carrier: ((index >> 1) + kind) % TRANSPORT_KINDS.length }];
     })
   );
   return [...ofAllPairs, ...sampled];

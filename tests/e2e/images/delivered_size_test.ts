@@ -91,8 +91,8 @@ Deno.test("images are billed by their delivered size, and an unexpected size is 
     await t.step(what, async () => {
       await using both = startBoth(() => answer(images));
       const response = await both.gateway.generate({ n: images.length, size: "1024x1024" });
-      const { usage, size: asked } = await response.json();
-      assertEquals([asked, response.headers.get("x-sluice-image-size")], ["1024x1024", size]);
+      const { usage, size: requested } = await response.json();
+      assertEquals([requested, response.headers.get("x-sluice-image-size")], ["1024x1024", size]);
       assertEquals([usage.input_tokens, usage.output_tokens], [PROMPT, tokens]);
       const { entry, text } = await audited(both);
       assertEquals([entry.tokens.prompt, entry.tokens.completion, entry.images], [PROMPT, tokens, images.length]);

@@ -10,6 +10,7 @@ import {
   formOf,
   gray,
   type ImageGateway,
+  type Painter,
   painter,
   paintsAll,
   type Script,
@@ -107,11 +108,12 @@ const ON_DISCONNECT = [undefined, "drain", "cancel"] as const;
 /** A gateway whose model has this `on_disconnect`. */
 function startWith(
   onDisconnect: typeof ON_DISCONNECT[number],
-  script: Script,
+  script: Script | Painter,
   { more = {}, ...options }: { more?: JsonObject; arriving?: (request: Request) => void } = {},
 ): ImageGateway {
   const row = onDisconnect === undefined ? {} : { on_disconnect: onDisconnect };
-  return startPainted({ p: painter(script) }, { ...FILE, ...more }, { row, ...options });
+  const upstream = typeof script === "function" ? painter(script) : script;
+  return startPainted({ p: upstream }, { ...FILE, ...more }, { row, ...options });
 }
 
 const SIZE = { size: "1024x1024" };
@@ -173,7 +175,9 @@ Deno.test("a client that disconnects before its images pays for them, unless its
     const drain = onDisconnect !== "cancel";
     for (const headers of [{}, { "idempotency-key": "a" }] as Record<string, string>[]) {
       const [requested, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      await using gateway = startWith(onDisconnect, () => {
+      let upstreamSignal: AbortSignal | undefined;
+      await using gateway = startWith(onDisconnect, ({ signal }) => {
+        upstreamSignal = signal;
         requested.resolve();
         return [wait.promise, image(0)];
       });
@@ -199,6 +203,7 @@ Deno.test("a client that disconnects before its images pays for them, unless its
         ending: drain ? "client_disconnected" : "failed",
         images: drain ? 1 : 0,
       }]);
+      assertEquals(upstreamSignal?.aborted, !drain);
     }
   }
 });
@@ -303,14 +308,14 @@ Deno.test("a disconnected client pays for all images, or for the sent ones if it
     const drain = onDisconnect !== "cancel";
     for (const images of [0, 1, 2]) {
       const wait = Promise.withResolvers<void>();
-      const script: Script = () => [
+      const upstream = painter(() => [
         ...[0, 1, 2].slice(0, images).map(image),
         wait.promise,
         ...[0, 1, 2].slice(images).map(image),
-      ];
+      ]);
       const left = Promise.withResolvers<void>();
       const arriving = ({ signal }: Request) => signal.addEventListener("abort", () => left.resolve());
-      await using gateway = startWith(onDisconnect, script, { arriving });
+      await using gateway = startWith(onDisconnect, upstream, { arriving });
       const response = await gateway.generate({ ...SIZE, n: 3, stream: true });
       // Without an image it is a keep-alive that is read.
       await disconnectsAfter(response, images);
@@ -323,6 +328,7 @@ Deno.test("a disconnected client pays for all images, or for the sent ones if it
           ? { status: 499, ending: "failed", images: 0 }
           : { status: 200, ending: "client_disconnected", images: paid },
       ]);
+      if (!drain) assert(upstream.cancelled > 0);
     }
   }
 });

@@ -160,23 +160,6 @@ Deno.test("unrequested images are neither delivered nor charged", async () => {
   assertEquals([data.length, usage.output_tokens], [1, 7_024]);
 });
 
-Deno.test("a disconnect cancels the upstream if the model says so", async () => {
-  const started = Promise.withResolvers<void>();
-  const ended = Promise.withResolvers<void>();
-  const upstream = painter(({ signal }) => {
-    signal.addEventListener("abort", () => ended.resolve(), { once: true });
-    started.resolve();
-    return [new Promise(() => {})];
-  });
-  await using gateway = startPainted({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
-  const client = new AbortController();
-  const pending = gateway.generate({}, { signal: client.signal }).then(() => "answered", () => "gone");
-  await started.promise;
-  client.abort();
-  assertEquals(await pending, "gone");
-  await ended.promise;
-});
-
 Deno.test("a request that takes too long is a 504 and cancels the upstream", async () => {
   const upstream = painter(() => [new Promise(() => {})]);
   await using gateway = startPainted({ p: upstream }, { images: { total_ms: 50 } });

@@ -4,7 +4,6 @@ import { readSse, type StreamedEvent } from "../../support/sse.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
-import { until } from "../../support/soon.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 const STREAM = { stream: true, size: "1024x1024" };
@@ -183,19 +182,6 @@ Deno.test("an error after keep-alives is an event", async () => {
   const [only, ...others] = await events(response);
   assertEquals([only?.event, others], ["error", []]);
   assertMatch(JSON.stringify(only?.data), /"message":"Refused","type":"invalid_request_error"/);
-});
-
-Deno.test("a disconnect cancels the upstream if the model says so", async () => {
-  const upstream = painter(() => [
-    { type: "partial", index: 0, step: 0, base64: "AA" },
-    new Promise(() => {}),
-  ]);
-  await using gateway = startPainted({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
-  const response = await gateway.generate({ ...STREAM, partial_images: 1 });
-  const reader = response.body?.getReader();
-  assert((await reader?.read())?.done === false);
-  await reader?.cancel();
-  await until("the cancellation", () => upstream.cancelled > 0);
 });
 
 Deno.test("a stream that takes too long ends with an error", async () => {

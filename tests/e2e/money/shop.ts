@@ -83,7 +83,7 @@ const PIECES = ["alpha ", "beta ", "gamma ", "delta"];
 
 /** Opens it over a store. */
 export async function openShop(store: Store): Promise<Shop> {
-  const decided = new Map<number, { fate: Fate; asked: PromiseWithResolvers<void>; tries: number }>();
+  const decided = new Map<number, { fate: Fate; arrived: PromiseWithResolvers<void>; tries: number }>();
   const finished = new Set<number>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
 
@@ -97,12 +97,12 @@ export async function openShop(store: Store): Promise<Shop> {
     });
   }
 
-  function answer(spoken: Protocol): (asked: UpstreamRequest) => ScriptedAnswer {
+  function answer(spoken: Protocol): (request: UpstreamRequest) => ScriptedAnswer {
     return ({ json: body, stream }) => {
       const number = Number(/Number (\d+) of/.exec(JSON.stringify(body))?.[1]);
       const one = decided.get(number);
-      if (one === undefined) throw new Error(`Nobody asked ${JSON.stringify(body)}`);
-      one.asked.resolve();
+      if (one === undefined) throw new Error(`No client sent ${JSON.stringify(body)}`);
+      one.arrived.resolve();
       // The replacement for a failed upstream answers normally.
       const fate = one.tries++ > 0 && one.fate === "fails" ? "reported" : one.fate;
       const finishing = function* (steps: readonly Step[]): Generator<Step> {
@@ -139,9 +139,9 @@ export async function openShop(store: Store): Promise<Shop> {
     gateway,
     poor: await gateway.addKey({ group: "poor" }),
     decide(number, fate) {
-      const asked = Promise.withResolvers<void>();
-      decided.set(number, { fate, asked, tries: 0 });
-      return asked.promise;
+      const arrived = Promise.withResolvers<void>();
+      decided.set(number, { fate, arrived, tries: 0 });
+      return arrived.promise;
     },
     finished,
     async [Symbol.asyncDispose]() {

@@ -84,11 +84,11 @@ Deno.test({
     const env = { ...SECRETS, SLUICE_ADMIN_PORT: "0" };
     await using cluster = await startCluster({ config: CONFIG, nodes: PROCESSES, env, port });
     const origin = `http://127.0.0.1:${port}`;
-    let [asked, good] = [0, 0];
+    let [requested, good] = [0, 0];
 
     async function ask(key: string, requests: number): Promise<Answer[]> {
       const answers = await askPort(origin, { key, requests });
-      asked += answers.length;
+      requested += answers.length;
       good += count(answers, 200);
       return answers;
     }
@@ -126,7 +126,7 @@ Deno.test({
       assertEquals(served.length, good);
       const budget = served.filter(({ keyId }) => keyId === "config:budget");
       assertEquals([budget.length, new Set(budget.map(({ id }) => id.slice(0, 16))).size], [PAID, PROCESSES]);
-      assert(entries.length <= asked);
+      assert(entries.length <= requested);
       await assertSound(cluster);
     });
   },

@@ -36,9 +36,9 @@ Deno.test("an ended request has one log line that agrees with its entry, whole o
     for (const stream of [false, true]) {
       await using server = startUpstream(() => stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat));
       await using gateway = startGateway(priced(server.url));
-      const asked = prompt(protocol, { stream });
-      const { body } = addressed(protocol, asked);
-      const response = await gateway.ask(protocol, asked);
+      const request = prompt(protocol, { stream });
+      const { body } = addressed(protocol, request);
+      const response = await gateway.ask(protocol, request);
       const bytes = (await response.bytes()).length;
       const [line] = await lines(gateway, 1);
       assert(line !== undefined);

@@ -56,12 +56,12 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
   const stranger = mintKey();
   const words = [...WORDS, gateway.key.key.replace("sk-sluice-", ""), stranger.replace("sk-sluice-", "")];
   let heads = "";
-  let asked = 0;
+  let sent = 0;
   async function ask(path: string, init: RequestInit): Promise<void> {
     const response = await fetch(gateway.url + path, init);
     heads += JSON.stringify([...response.headers]);
     await response.body?.cancel();
-    asked++;
+    sent++;
   }
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
@@ -70,7 +70,7 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
         const response = await gateway.ask(protocol, body(protocol, stream));
         heads += JSON.stringify([...response.headers].filter(([name]) => name !== "x-sluice-dropped"));
         await response.text();
-        asked++;
+        sent++;
       }
     }
     for (const key of [stranger, `${gateway.key.key}x`]) {
@@ -86,8 +86,8 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
   await ask(`/${PROMPT}?key=${gateway.key.key}`, { headers });
   await ask(`/v1/models/${PROMPT}`, { headers });
   await ask(`/v1/models/sluice/${PROMPT}`, { headers });
-  await until("the lines", () => gateway.requestLines.length >= asked);
-  assertEquals(gateway.requestLines.length, asked);
+  await until("the lines", () => gateway.requestLines.length >= sent);
+  assertEquals(gateway.requestLines.length, sent);
   // A vendor's message is logged without keys; here it holds words of a prompt, which no real one is meant to do.
   const messages = gateway.logs.flatMap(({ vendor_message }) => vendor_message === undefined ? [] : [vendor_message]);
   assert(messages.length > 0);

@@ -98,7 +98,7 @@ Deno.test("with OTEL_DENO=true each model request has a span with its usage and 
     await until("the spans", () => wanted().length >= 3);
     gateway.kill("SIGTERM");
     assertEquals((await gateway.ended).code, 0);
-    const told = wanted().map(({ attributes }) =>
+    const reported = wanted().map(({ attributes }) =>
       Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
     );
     const common = {
@@ -113,7 +113,7 @@ Deno.test("with OTEL_DENO=true each model request has a span with its usage and 
       "gen_ai.usage.output_tokens": 2,
       "gen_ai.response.finish_reasons": ["end"],
     };
-    assertEquals(told, [
+    assertEquals(reported, [
       { ...common, ...used, "sluice.request_id": ids[0] },
       { ...common, ...used, "sluice.request_id": ids[1] },
       { ...common, "sluice.request_id": ids[2], "error.type": "invalid" },

@@ -14,8 +14,8 @@ const never = new Promise<never>(() => {});
 
 /** Chat frames that report a usage with each piece, as some hosts do. */
 function withRunningUsage(pieces: readonly string[]): string[] {
-  const { opening, pieces: said, ending } = frames("chat", pieces, "missing");
-  return [...opening, ...said, ...ending].map((frame, index) => {
+  const { opening, pieces: texts, ending } = frames("chat", pieces, "missing");
+  return [...opening, ...texts, ...ending].map((frame, index) => {
     if (!frame.startsWith("data: {")) return frame;
     const body = JSON.parse(frame.slice(6));
     const usage = { prompt_tokens: 11, completion_tokens: index, total_tokens: 11 + index };

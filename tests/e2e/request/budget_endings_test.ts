@@ -184,8 +184,8 @@ const FREE_ENDINGS: readonly [name: string, says: ScriptedAnswer, more?: JsonObj
 ];
 
 Deno.test("the released hold of a free request pays for the next one", async () => {
-  let said: ScriptedAnswer = { steps: [] };
-  await using budgeted = startBudgeted({ says: () => said, row: { on_disconnect: "cancel" } });
+  let script: ScriptedAnswer = { steps: [] };
+  await using budgeted = startBudgeted({ says: () => script, row: { on_disconnect: "cancel" } });
   const { gateway } = budgeted;
   for (const protocol of PROTOCOLS) {
     // The budget covers exactly one request: an amount that is not released fails the next one.
@@ -197,13 +197,13 @@ Deno.test("the released hold of a free request pays for the next one", async () 
       return await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
     };
     for (const [name, says, more] of FREE_ENDINGS) {
-      said = says;
+      script = says;
       const entry = await entryOf(await gateway.ask(protocol, asking(protocol, more), { key }));
       assertEquals([entry?.ending, entry?.cost, entry?.held], ["failed", 0n, COST], `${protocol}: ${name}`);
     }
     const leave = new AbortController();
     const before = budgeted.upstream.requests.length;
-    said = { steps: [], before: new Promise(() => {}) };
+    script = { steps: [], before: new Promise(() => {}) };
     const left = gateway.ask(protocol, asking(protocol), { key, signal: leave.signal }).catch(() => {});
     await budgeted.upstream.until(before + 1);
     leave.abort();
@@ -211,7 +211,7 @@ Deno.test("the released hold of a free request pays for the next one", async () 
     await budgeted.upstream.requests[before]?.gone;
     await gateway.gateway.backgroundTasks.done();
     await gateway.gateway.ledger.flush();
-    said = answer("chat")({ stream: false } as UpstreamRequest);
+    script = answer("chat")({ stream: false } as UpstreamRequest);
     const entry = await entryOf(await gateway.ask(protocol, asking(protocol), { key }));
     assertEquals([entry?.status, entry?.cost, entry?.held], [200, COST, COST], protocol);
     assertEquals(await leftOf(gateway, { id: key.id, budget: COST }), 0n);

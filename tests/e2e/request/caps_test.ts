@@ -149,8 +149,8 @@ Deno.test("the input is paid first, at its most expensive class, and the cap is 
       // The input's 500 bytes would be 0.003 USD.
       const budget = 12_345_678_901n;
       const key = await gateway.addKey(worth(budget));
-      const said = "x".repeat(length);
-      const response = await gateway.ask(protocol, prompt(protocol, {}, said), { key });
+      const text = "x".repeat(length);
+      const response = await gateway.ask(protocol, prompt(protocol, {}, text), { key });
       assertEquals(response.status, 200, await response.text());
       const cap = Number(response.headers.get("x-sluice-max-tokens"));
       const { held = 0n } = await entryOf(gateway, response) ?? {};
@@ -167,8 +167,8 @@ Deno.test("the embedded model stops at the budget", async () => {
   for (const protocol of OPEN) {
     for (const stream of [false, true]) {
       const key = await gateway.addKey(worth(BUDGET));
-      const said = "one two three ".repeat(200);
-      const response = await gateway.ask(protocol, prompt(protocol, { stream }, said), { key });
+      const text = "one two three ".repeat(200);
+      const response = await gateway.ask(protocol, prompt(protocol, { stream }, text), { key });
       assertEquals(response.headers.get("x-sluice-max-tokens"), `${TOKENS}`);
       assertMatch(await response.text(), CUT[protocol]);
       const entry = await entryOf(gateway, response);

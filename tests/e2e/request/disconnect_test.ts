@@ -8,7 +8,7 @@ import { frames, whole } from "../../upstream/frames.ts";
 import type { Step } from "../../upstream/mod.ts";
 import { spokenBy, startWorld, type Way } from "./world.ts";
 
-const PART = skipInQuick("Five of six clients that disconnect") ? 6 : 1;
+const PART = skipInQuick("Most clients that disconnect, in two of four protocols") ? 6 : 1;
 /** Each client of the embedded model gets a long answer. */
 const CLIENTS = { relayed: 240 / PART, translated: 240 / PART, embedded: 72 / Math.min(PART, 3) };
 const AT_ONCE = 24;
@@ -32,8 +32,9 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
     Deno.test(`${way}, ${onDisconnect}: whenever clients disconnect, every request has one entry and one line, and nothing stays reserved`, async () => {
       const random = seeded(way.length * 7 + onDisconnect.length);
       const endings = new Set<string>();
-      for (const protocol of PROTOCOLS) {
-        /** Told that the model was asked, by the number in the prompt. */
+      for (const [index, protocol] of PROTOCOLS.entries()) {
+        if (PART > 1 && (index + way.length + onDisconnect.length) % 2 > 0) continue;
+        /** Called when the model is asked, by the number in the prompt. */
         const requested = new Map<string, () => void>();
         await using world = startWorld({
           protocol,

@@ -47,9 +47,9 @@ export function answers(reported: ReportedUsage): (world: Pick<Planned, "protoco
 }
 
 /** The steps of an answer with this usage, in the upstream's protocol. */
-export function stepsOf(spoken: Protocol, stream: boolean, told: ReportedUsage): string[] {
-  if (!stream) return [whole(spoken, TEXT, told)];
-  const { opening, pieces, ending } = frames(spoken, PIECES, told);
+export function stepsOf(spoken: Protocol, stream: boolean, reported: ReportedUsage): string[] {
+  if (!stream) return [whole(spoken, TEXT, reported)];
+  const { opening, pieces, ending } = frames(spoken, PIECES, reported);
   return [...opening, ...pieces, ...ending];
 }
 
@@ -130,7 +130,7 @@ export function checkEntry(
   assertEquals(entry.sheet === undefined, expected.tokens === undefined, about);
   assertEquals(entry.overrun, 0n, about);
   assert(entry.held >= entry.cost && entry.held > 0n, about);
-  assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not told`);
+  assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not reported`);
 }
 
 /** Reports when the client of the only request has disconnected, with the gateway options for that. */

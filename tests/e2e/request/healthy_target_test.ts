@@ -29,9 +29,9 @@ for (const spoken of PROTOCOLS) {
         for (let client = 0; client < CLIENTS; client++) {
           const disconnect = new AbortController();
           arrived = hasBegun ? undefined : () => disconnect.abort();
-          const asked = gateway.ask(protocol, body, { signal: disconnect.signal });
-          if (hasBegun) await disconnectsAfter(await asked, "one", { disconnect });
-          else await asked.catch(() => {});
+          const answer = gateway.ask(protocol, body, { signal: disconnect.signal });
+          if (hasBegun) await disconnectsAfter(await answer, "one", { disconnect });
+          else await answer.catch(() => {});
         }
         await gateway.gateway.backgroundTasks.done();
         const states = gateway.gateway.health.snapshot().map(({ state }) => state);

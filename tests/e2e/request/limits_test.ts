@@ -28,7 +28,7 @@ interface Limited extends AsyncDisposable {
 function startLimited(
   owner: Owner,
   limits: JsonObject,
-  { says = answer, more = {} }: { says?: (asked: { stream: boolean }) => ScriptedAnswer; more?: JsonObject } = {},
+  { says = answer, more = {} }: { says?: (request: { stream: boolean }) => ScriptedAnswer; more?: JsonObject } = {},
 ): Limited {
   const one = startUpstream(says);
   let passed = 0;

@@ -20,9 +20,9 @@ Deno.test("a running request is held and reserves limits, and an ended one is sp
   const first = Promise.withResolvers<void>();
   const reported = answer("chat");
   await using budgeted = startBudgeted({
-    async says(asked) {
+    async says(request) {
       await first.promise;
-      return reported(asked);
+      return reported(request);
     },
     groups: {
       default: {

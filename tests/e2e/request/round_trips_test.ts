@@ -5,6 +5,7 @@ import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { painter, paintsAll } from "../images/gateway.ts";
 import { answer, asking, PRICING } from "./budgeted.ts";
 import { type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
@@ -17,7 +18,7 @@ const LITTLE = { usd: "0.01", period: "total" };
 
 interface Counted extends AsyncDisposable {
   gateway: TestGateway;
-  /** Calls to the store and to the limits since the last `calls()`, and `asked` for the upstream. */
+  /** Calls to the store and to the limits since the last `calls()`, and `upstream` for the upstream. */
   calls(): string[];
 }
 
@@ -35,15 +36,18 @@ function counted<Part extends object>(part: Part, note: (name: string) => void):
   });
 }
 
-function startCounted(group: JsonObject, says: (request: UpstreamRequest) => ScriptedAnswer = answer("chat")): Counted {
+function startCounted(
+  group: JsonObject,
+  respond: (request: UpstreamRequest) => ScriptedAnswer = answer("chat"),
+): Counted {
   const calls: string[] = [];
   const noting = (part: string) => (name: string) => void calls.push(`${part}.${name}`);
   const store = openMemoryStore();
   // Its version is no round trip: a store over the network has none.
   const { version: _, ...keys } = store.keys;
   const one = startUpstream((request) => {
-    calls.push("asked");
-    return says(request);
+    calls.push("upstream");
+    return respond(request);
   });
   const gateway = startGateway({
     upstreams: { one: upstream("openai", one.url, { protocols: ["chat"] }) },
@@ -57,6 +61,7 @@ function startCounted(group: JsonObject, says: (request: UpstreamRequest) => Scr
       answers: counted(store.answers, noting("answers")),
     },
     limiter: counted(createMemoryLimiter({ monotonic: () => performance.now() }), noting("limiter")),
+    painters: { embedded: painter(paintsAll) },
   });
   return {
     gateway,
@@ -106,7 +111,7 @@ for (const { name, group, before, after } of CASES) {
           const response = await gateway.ask(protocol, body);
           assertEquals(response.status, 200, await response.text());
           // A client that has the answer's end need not wait for any of it.
-          const expected = ["keys.findByHash", ...before, "asked", ...after];
+          const expected = ["keys.findByHash", ...before, "upstream", ...after];
           assertEquals(calls(), expected, `${protocol}, ${stream}, ${JSON.stringify(more)}`);
           entries++;
         }
@@ -122,7 +127,7 @@ for (const { name, group, before, after } of CASES) {
     const response = await gateway.ask("chat", asking("chat"));
     await response.text();
     assertEquals(response.status, 400);
-    assertEquals(calls(), ["keys.findByHash", ...before, "asked", ...after]);
+    assertEquals(calls(), ["keys.findByHash", ...before, "upstream", ...after]);
   });
 
   Deno.test(`round trips with ${name}: the same for images`, async () => {
@@ -172,7 +177,7 @@ Deno.test("round trips: a small budget takes one more call for the affordable am
     "limiter.take",
     "ledger.hold",
     "ledger.hold",
-    "asked",
+    "upstream",
     "limiter.end",
     "ledger.append",
   ]);

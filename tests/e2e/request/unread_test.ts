@@ -35,7 +35,7 @@ function says(protocol: Protocol, way: Way): () => ScriptedAnswer {
 /** Asserts that exactly the streamed text and the prompt are charged, and that there is some text. */
 async function assertSentCharged(
   world: World,
-  { said, stream, most }: { said: string; stream: string; most: number },
+  { content, stream, most }: { content: string; stream: string; most: number },
 ): Promise<void> {
   const { protocol, way } = world;
   const entry = await world.entry();
@@ -45,7 +45,7 @@ async function assertSentCharged(
   const reported = way !== "embedded" && spokenBy(protocol, way) === "messages";
   const input = reported
     ? { prompt: REPORTED.prompt, input_cache_read: REPORTED.input_cache_read }
-    : { prompt: counter.count(said) + 6 };
+    : { prompt: counter.count(content) + 6 };
   const charged = tokens({ ...input, completion: counter.count(text) });
   assertEquals(chargeOf(entry), {
     status: 200,
@@ -67,14 +67,18 @@ for (const [index, way] of (["relayed", "translated", "embedded"] as const).entr
         says: says(protocol, way),
         config: { resource_limits: { answer_unread_ms: 150 } },
       });
-      const said = way === "embedded" ? EMBEDDED : "Hello";
+      const content = way === "embedded" ? EMBEDDED : "Hello";
       const most = protocol === "messages" ? { max_tokens: 5_000_000 } : {};
-      const response = await world.gateway.ask(protocol, prompt(protocol, { ...most, stream: true }, said));
+      const response = await world.gateway.ask(protocol, prompt(protocol, { ...most, stream: true }, content));
       await world.entry();
       const stream = await response.text();
       assert(stream.includes("left unread"), stream.slice(-500));
       assert(protocol === "responses" || !stream.includes(SUCCESS[protocol]));
-      await assertSentCharged(world, { said, stream, most: (way === "embedded" ? EMBEDDED : PIECES.join("")).length });
+      await assertSentCharged(world, {
+        content,
+        stream,
+        most: (way === "embedded" ? EMBEDDED : PIECES.join("")).length,
+      });
     }
   });
 }
@@ -110,7 +114,7 @@ Deno.test("a client that reads too slowly pays for what was sent to it", async (
     }
     for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) stream += read.value;
     assert(stream.includes("read too slowly") && !stream.includes("[DONE]"), stream.slice(-500));
-    await assertSentCharged(world, { said: "Hello", stream, most: PIECES.join("").length });
+    await assertSentCharged(world, { content: "Hello", stream, most: PIECES.join("").length });
   }
 });
 

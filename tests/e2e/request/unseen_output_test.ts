@@ -33,9 +33,9 @@ interface Answer {
   ending: string[];
 }
 
-function answerIn(spoken: Protocol, told: ReportedUsage = "reasoned"): Answer {
-  if (spoken === "gemini") return geminiAnswer(told);
-  const { opening, pieces, ending } = frames(spoken, PIECES, told);
+function answerIn(spoken: Protocol, reported: ReportedUsage = "reasoned"): Answer {
+  if (spoken === "gemini") return geminiAnswer(reported);
+  const { opening, pieces, ending } = frames(spoken, PIECES, reported);
   return { opening: [...opening, ...pieces], ending };
 }
 

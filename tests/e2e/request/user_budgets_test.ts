@@ -60,7 +60,7 @@ async function behaves(place: Place): Promise<void> {
     const { error } = await response.json();
     return { status: response.status, id: response.headers.get("x-request-id") ?? "", error };
   };
-  const statusesOf = async (...asked: Promise<Answer>[]) => (await Promise.all(asked)).map(({ status }) => status);
+  const statusesOf = async (...answers: Promise<Answer>[]) => (await Promise.all(answers)).map(({ status }) => status);
   const admin = async (path: string) =>
     await (await fetch(`${gateway.origin}/admin/v1/${path}`, {
       headers: { authorization: `Bearer ${place.env?.ADMIN_KEY}` },

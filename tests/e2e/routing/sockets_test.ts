@@ -109,23 +109,10 @@ Deno.test("a limit of one model leaves the upstream's other models available, fo
   assertEquals(server.requests.length, 3);
 });
 
-Deno.test("client errors and disconnects do not count for a target", async () => {
-  const held = Promise.withResolvers<void>();
-  await using server = startUpstream(({ body }) =>
-    body.includes("leave") ? { ...ANSWER, before: held.promise } : json(errorBody("chat", "wrong"), { status: 400 })
-  );
+Deno.test("client errors do not count for a target", async () => {
+  await using server = startUpstream(() => json(errorBody("chat", "wrong"), { status: 400 }));
   await using gateway = start({ only: server });
   for (let request = 0; request < 20; request++) assertEquals((await ask(gateway))[0], 400);
-  for (let request = 0; request < 20; request++) {
-    const leave = new AbortController();
-    const pending = gateway.ask("chat", prompt("chat", { user: "leave" }), { signal: leave.signal }).catch(() => {});
-    await until("the next request", () => server.requests.length === 21 + request);
-    leave.abort();
-    await pending;
-    await server.requests.at(-1)?.gone;
-  }
-  held.resolve();
-  await until("40 lines", () => gateway.requestLines.length === 40);
   const [row] = gateway.gateway.health.snapshot();
   assertEquals([row?.state, row?.samples], ["closed", 0]);
 });

@@ -114,12 +114,12 @@ type Any = any;
 
 function readChat(bodies: Any[]): Read {
   const parts: Any[] = bodies.flatMap(({ choices = [] }) => choices);
-  const said: Any[] = parts.map(({ message, delta }) => message ?? delta);
+  const messages: Any[] = parts.map(({ message, delta }) => message ?? delta);
   return {
-    text: said.map(({ content }) => content ?? "").join(""),
-    reasoning: said.map(({ reasoning_content }) => reasoning_content ?? "").join(""),
+    text: messages.map(({ content }) => content ?? "").join(""),
+    reasoning: messages.map(({ reasoning_content }) => reasoning_content ?? "").join(""),
     calls: joined(
-      said.flatMap(({ tool_calls = [] }) => tool_calls).map((one: Any) => [
+      messages.flatMap(({ tool_calls = [] }) => tool_calls).map((one: Any) => [
         one.index ?? 0,
         one.function.arguments ?? "",
       ]),

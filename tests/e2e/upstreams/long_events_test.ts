@@ -17,7 +17,7 @@ function saying(protocol: Protocol, inside: string): string {
 }
 
 /** The texts of a stream's frames. */
-function saidIn(protocol: Protocol, stream: string): string[] {
+function textsIn(protocol: Protocol, stream: string): string[] {
   return stream.split("\n").filter((line) => line.startsWith("data: {")).map((line) => {
     const { type, delta, choices, candidates } = JSON.parse(line.slice(6));
     if (protocol === "gemini") return candidates[0].content.parts[0].text;
@@ -55,7 +55,7 @@ for (const protocol of PROTOCOLS) {
     for (const client of skipInQuick("Long events for every client") ? others.slice(0, 1) : others) {
       const response = await gateway.ask(client, prompt(client, { stream: true }));
       const stream = await response.text();
-      const content = saidIn(client, stream);
+      const content = textsIn(client, stream);
       assert(content.join("") === `${LONG} thére 🙂`, client);
       assert(content.length > 3 && content.every((text) => text.isWellFormed()), client);
       assertEquals(stream.split(SUCCESS[client]).length > 1, true, client);
@@ -69,6 +69,6 @@ Deno.test("events after a long one follow it, even an error", async () => {
   await using server = startUpstream(() => events(opening + errorFrame("chat", "No more")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const stream = await (await gateway.ask("messages", prompt("messages", { stream: true }))).text();
-  assert(saidIn("messages", stream).join("") === LONG);
+  assert(textsIn("messages", stream).join("") === LONG);
   assert(/"type":"error"/.test(stream.slice(-2_000)) && !stream.includes(SUCCESS.messages));
 });

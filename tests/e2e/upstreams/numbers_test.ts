@@ -18,12 +18,12 @@ Deno.test("a float parameter accepts every finite number with any number of digi
         0,
       ]]
     ) {
-      for (const asked of ["chat", "messages"] as const) {
-        const response = await gateway.ask(asked, body(`"temperature":${text}`));
+      for (const client of ["chat", "messages"] as const) {
+        const response = await gateway.ask(client, body(`"temperature":${text}`));
         assertEquals(response.status, 200, await response.text());
         const sent = host.requests.at(-1)?.body ?? "";
         // A relayed body keeps its text; a translated one has the same number.
-        if (asked === protocol) assertStringIncludes(sent, `"temperature":${text}`);
+        if (client === protocol) assertStringIncludes(sent, `"temperature":${text}`);
         assertEquals(JSON.parse(sent).temperature, value);
       }
     }

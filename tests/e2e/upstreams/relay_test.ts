@@ -143,8 +143,8 @@ for (const protocol of PROTOCOLS) {
 
 Deno.test("a byte order mark within a text reaches the client, even if the upstream's bytes are split before it", async () => {
   for (const spoken of PROTOCOLS) {
-    const said = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
-    const bytes = new TextEncoder().encode(`: ${" ".repeat(said.length)}\n\n${said}`);
+    const text = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
+    const bytes = new TextEncoder().encode(`: ${" ".repeat(text.length)}\n\n${text}`);
     const cut = new TextEncoder().encode(new TextDecoder().decode(bytes).split("\ufeff")[0]).length;
     let arrived = Promise.withResolvers<void>();
     await using server = startUpstream(() => ({

@@ -27,7 +27,7 @@ async function startStreams(url: string, count: number): Promise<{ started: numb
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("500 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
+Deno.test("300 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
   const never = Promise.withResolvers<void>();
   const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
   // None ends before all have begun: with a limit of streams per connection, some would wait for ever.
@@ -35,10 +35,10 @@ Deno.test("500 streams to one TLS upstream with HTTP/2 run concurrently", async 
     () => events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: never.promise }),
     TLS,
   );
-  const { started, ms } = await startStreams(server.url, 500);
-  assertEquals(started, 500);
+  const { started, ms } = await startStreams(server.url, 300);
+  assertEquals(started, 300);
   // One connection per stream: HTTP/2 was not used.
-  assertEquals(server.ports.size, 500);
+  assertEquals(server.ports.size, 300);
   assert(ms < 60_000, `${ms} ms`);
   never.resolve();
 });

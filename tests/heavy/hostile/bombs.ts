@@ -15,7 +15,7 @@ function chat(members: object): () => string {
   return () => JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }], ...members });
 }
 
-function said(content: () => unknown, members: object = {}): () => string {
+function chatBody(content: () => unknown, members: object = {}): () => string {
   return () => JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: content() }], ...members });
 }
 
@@ -31,9 +31,9 @@ export const BOMBS: readonly Bomb[] = [
   { name: "10 million numbers", body: raw(() => `"metadata":[${"0,".repeat(10 * MB)}0]`) },
   { name: "a number of 10 million digits", body: raw(() => `"seed":${"9".repeat(10 * MB)}`) },
   { name: "30 MB of escapes", body: raw(() => `"user":"${"\\u0041".repeat(5 * MB)}"`) },
-  { name: "100,000 letters", body: said(() => "a".repeat(100_000)) },
-  { name: "a million letters, counted", path: COUNT, body: said(() => "a".repeat(MB)) },
-  { name: "a million spaces, counted", path: COUNT, body: said(() => " ".repeat(MB)) },
+  { name: "100,000 letters", body: chatBody(() => "a".repeat(100_000)) },
+  { name: "a million letters, counted", path: COUNT, body: chatBody(() => "a".repeat(MB)) },
+  { name: "a million spaces, counted", path: COUNT, body: chatBody(() => " ".repeat(MB)) },
   {
     name: "64,000 messages",
     body: () =>
@@ -42,10 +42,10 @@ export const BOMBS: readonly Bomb[] = [
         messages: Array.from({ length: 64_000 }, () => ({ role: "user", content: "x" })),
       }),
   },
-  { name: "100,000 parts", body: said(() => Array.from({ length: 100_000 }, () => ({ type: "text", text: "x" }))) },
+  { name: "100,000 parts", body: chatBody(() => Array.from({ length: 100_000 }, () => ({ type: "text", text: "x" }))) },
   {
     name: "an image of 30 MB",
-    body: said(() => [{ type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` } }]),
+    body: chatBody(() => [{ type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` } }]),
   },
   { name: "n of 1,000,000,000", body: chat({ n: 1e9 }) },
   { name: "max_tokens of 1e15", body: chat({ max_tokens: 1e15 }) },

@@ -8,7 +8,7 @@ import { ChunkedText } from "../streams/chunked_text.ts";
 import { answerLines } from "../streams/lines.ts";
 
 /** A command. */
-export type Told =
+export type PeerCommand =
   /** Open connections one after the other. Answered once all have sent their first bytes. */
   | { kind: "open"; port: number; key: string; models: Models; readers: number; writers: number }
   /** Wait until all writers have an answer. */
@@ -191,7 +191,7 @@ async function write(socket: Deno.TcpConn, { native, key }: { native: boolean; k
 let readers: Reader[] = [];
 let writers: Promise<Written>[] = [];
 
-async function open({ port, key, models, ...wanted }: Extract<Told, { kind: "open" }>): Promise<void> {
+async function open({ port, key, models, ...wanted }: Extract<PeerCommand, { kind: "open" }>): Promise<void> {
   const requests = [false, true].map((native) => {
     const body = JSON.stringify({
       model: native ? models.native : models.chat,
@@ -237,14 +237,14 @@ async function drain(count: number): Promise<Read[]> {
 if (import.meta.main) {
   await answerLines(async (line) => {
     const begun = performance.now();
-    const told: Told = JSON.parse(line);
+    const command: PeerCommand = JSON.parse(line);
     const seen = { heads: 0, ids: [] as string[], writers: [] as Written[], read: [] as Read[], ms: 0 };
     try {
-      if (told.kind === "open") await open(told);
-      if (told.kind === "refused") seen.writers = await soon("the refusals", Promise.all(writers), LONGEST_MS);
+      if (command.kind === "open") await open(command);
+      if (command.kind === "refused") seen.writers = await soon("the refusals", Promise.all(writers), LONGEST_MS);
       seen.ids = readers.map(({ id }) => id).filter((id) => id !== "");
       seen.heads = seen.ids.length;
-      if (told.kind === "drain") seen.read = await drain(told.readers);
+      if (command.kind === "drain") seen.read = await drain(command.readers);
     } catch (error) {
       return { failed: String(error) };
     }

@@ -8,7 +8,7 @@ import { ChunkedText } from "./chunked_text.ts";
 import { answerLines, stamp } from "./lines.ts";
 
 /** A command. */
-export type Told =
+export type ClientCommand =
   /** Open streams at these ports in turn. Answered once each has its first number. */
   | { kind: "open"; ports: readonly number[]; key: string; model: string; streams: number }
   /** Report the results since the last report. */
@@ -163,7 +163,7 @@ function amountOf(usd: unknown): bigint {
   return BigInt(whole + decimals.padEnd(UNITS_PER_USD_DIGITS, "0"));
 }
 
-function requestFor({ key, model }: Extract<Told, { kind: "open" }>): Uint8Array {
+function requestFor({ key, model }: Extract<ClientCommand, { kind: "open" }>): Uint8Array {
   const body = JSON.stringify({
     model,
     stream: true,
@@ -177,12 +177,12 @@ function requestFor({ key, model }: Extract<Told, { kind: "open" }>): Uint8Array
   );
 }
 
-async function open(told: Extract<Told, { kind: "open" }>): Promise<void> {
-  const request = requestFor(told);
+async function open(command: Extract<ClientCommand, { kind: "open" }>): Promise<void> {
+  const request = requestFor(command);
   let opened = 0;
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-    while (opened < told.streams) {
-      const port = told.ports[opened++ % told.ports.length] ?? 0;
+    while (opened < command.streams) {
+      const port = command.ports[opened++ % command.ports.length] ?? 0;
       seen.streams++;
       try {
         const socket = await Deno.connect({ hostname: "127.0.0.1", port });
@@ -208,12 +208,12 @@ function tell(ms: number): Seen {
 if (import.meta.main) {
   await answerLines(async (line) => {
     const begun = performance.now();
-    const told: Told = JSON.parse(line);
-    if (told.kind === "open") await open(told);
-    if (told.kind === "finish") {
+    const command: ClientCommand = JSON.parse(line);
+    if (command.kind === "open") await open(command);
+    if (command.kind === "finish") {
       await soon("the end", Promise.all(clients.map(({ over }) => over.promise)), END_MS).catch(fail);
     }
-    if (told.kind === "close") {
+    if (command.kind === "close") {
       for (const client of clients) client.close();
       clients = [];
     }

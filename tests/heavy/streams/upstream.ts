@@ -8,7 +8,7 @@ import { MessageReader, send } from "../../../bench/suite/messages.ts";
 import { answerLines, stamp, writeLine } from "./lines.ts";
 
 /** Counts of an upstream. */
-export interface Said {
+export interface StreamCounts {
   /** Streams that are under way. */
   open: number;
   /** Numbers written to all streams. */
@@ -26,7 +26,7 @@ const ENDING_MS = 5_000;
 
 const encoder = new TextEncoder();
 const { opening } = streamParts("messages");
-const said: Said = { open: 0, events: 0, ended: 0, broken: 0 };
+const counts: StreamCounts = { open: 0, events: 0, ended: 0, broken: 0 };
 const open = new Set<{ end(): void }>();
 
 function event(type: string, rest: object): Uint8Array {
@@ -56,7 +56,7 @@ async function stream(socket: Deno.TcpConn): Promise<void> {
     },
   };
   open.add(one);
-  said.open++;
+  counts.open++;
   try {
     await send(socket, encoder.encode(opening));
     let count = 0;
@@ -64,7 +64,7 @@ async function stream(socket: Deno.TcpConn): Promise<void> {
       const delta = { type: "text_delta", text: `${count}:${stamp().toFixed(1)} ` };
       await send(socket, event("content_block_delta", { index: 0, delta }));
       count++;
-      said.events++;
+      counts.events++;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.max(0, next + EVERY_MS - performance.now()));
         wake = () => {
@@ -74,13 +74,13 @@ async function stream(socket: Deno.TcpConn): Promise<void> {
       });
     }
     for (const bytes of closing(count)) await send(socket, bytes);
-    said.ended++;
+    counts.ended++;
   } catch (error) {
-    said.broken++;
+    counts.broken++;
     throw error;
   } finally {
     open.delete(one);
-    said.open--;
+    counts.open--;
   }
 }
 
@@ -114,7 +114,7 @@ if (import.meta.main) {
   })();
   await answerLines(async (line) => {
     if (line === "end") await endAll();
-    return said;
+    return counts;
   });
   Deno.exit(0);
 }

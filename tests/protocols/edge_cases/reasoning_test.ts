@@ -7,7 +7,7 @@ import { replayBlocks, signatures } from "../../golden/round_trips.ts";
 import { block, chunk, collected, events, framesOf, get, list, lost, message, sent, streamed } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
-const SAID = { role: "user", parts: [{ text: "Hi" }] };
+const USER_TURN = { role: "user", parts: [{ text: "Hi" }] };
 const TOOL = { name: "now", input_schema: { type: "object" } };
 const CALL = { type: "tool_use", id: "t1", name: "now", input: {} };
 const RESULT = { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: "12:00" }] };
@@ -16,8 +16,8 @@ const REDACTED = { type: "redacted_thinking", data: "cmVk" };
 const OMITTED = { type: "thinking", thinking: "", signature: "b21p" };
 
 /** A round of a messages client with these assistant blocks. */
-function round(...said: JsonObject[]): JsonObject {
-  return { messages: [USER, { role: "assistant", content: [...said, CALL] }, RESULT], tools: [TOOL] };
+function round(...blocks: JsonObject[]): JsonObject {
+  return { messages: [USER, { role: "assistant", content: [...blocks, CALL] }, RESULT], tools: [TOOL] };
 }
 
 function types(body: JsonObject): unknown[] {
@@ -27,10 +27,10 @@ function types(body: JsonObject): unknown[] {
 Deno.test("manual thinking is disabled if the last round lost its thinking", () => {
   const thinking = { type: "enabled", budget_tokens: 2_000 };
   const foreign = { ...THINKING, signature: writeSignature({ issuer: "openai", value: "gAAA" }, "anthropic") };
-  for (const said of [[], [foreign], [{ ...THINKING, signature: "" }]]) {
-    const body = sent("messages", "messages", { ...round(...said), thinking, model: "acme/manual" });
+  for (const blocks of [[], [foreign], [{ ...THINKING, signature: "" }]]) {
+    const body = sent("messages", "messages", { ...round(...blocks), thinking, model: "acme/manual" });
     assertEquals(body.thinking, { type: "disabled" });
-    assert(lost("messages", "messages", { ...round(...said), thinking, model: "acme/manual" }).includes("thinking"));
+    assert(lost("messages", "messages", { ...round(...blocks), thinking, model: "acme/manual" }).includes("thinking"));
   }
   const kept = sent("messages", "messages", { ...round(THINKING), thinking, model: "acme/manual" });
   assertEquals(get(kept.thinking, "type"), "enabled");
@@ -52,9 +52,9 @@ Deno.test("redacted thinking passes through every client and returns unchanged",
     },
     gemini: {
       contents: [
-        SAID,
+        USER_TURN,
         get(collected("messages", stream, "gemini"), "candidates", 0, "content") ?? null,
-        SAID,
+        USER_TURN,
       ],
     },
   };

@@ -38,8 +38,8 @@ Deno.test("unsupported sampling parameters are dropped and named", () => {
 
 Deno.test("stop sequences work for upstreams without them, with the right finish reason", () => {
   for (const from of ["chat", "messages"] as const) {
-    const said: JsonObject = { messages: [USER], [from === "chat" ? "stop" : "stop_sequences"]: ["END"] };
-    const { body, dropped, restore } = crossRequest(from, "responses", { ...REQUIRED[from], ...said });
+    const members: JsonObject = { messages: [USER], [from === "chat" ? "stop" : "stop_sequences"]: ["END"] };
+    const { body, dropped, restore } = crossRequest(from, "responses", { ...REQUIRED[from], ...members });
     assertEquals([body.stop, body.stop_sequences, dropped], [undefined, undefined, []]);
     const machine = restore();
     const pieces = ["one E", "N", "D two"].map((content) => chunk({ content }));

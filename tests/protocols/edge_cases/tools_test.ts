@@ -366,8 +366,8 @@ Deno.test("a result without a call becomes user text, and a call without a resul
   });
   const text = JSON.stringify(get(body, "messages", 0, "content"));
   assert(text.includes("lost") && !text.includes("tool_result") && !text.includes("call_0"));
-  const [result, said] = list(get(body, "messages", 2, "content"));
-  assertEquals([get(result, "tool_use_id"), get(result, "is_error"), get(said, "text")], ["call_1", true, "Well?"]);
+  const [result, message] = list(get(body, "messages", 2, "content"));
+  assertEquals([get(result, "tool_use_id"), get(result, "is_error"), get(message, "text")], ["call_1", true, "Well?"]);
 });
 
 Deno.test("free-form tools become functions upstream and return as free-form tools", () => {

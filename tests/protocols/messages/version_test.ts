@@ -15,11 +15,11 @@ Deno.test("checkVersion() names the header and the accepted values", () => {
 });
 
 Deno.test("the codec checks the version header and no other", () => {
-  const asked: string[] = [];
+  const names: string[] = [];
   messages.checkHeaders?.((name) => {
-    asked.push(name);
+    names.push(name);
     return "2023-06-01";
   });
-  assertEquals(asked, ["anthropic-version"]);
+  assertEquals(names, ["anthropic-version"]);
   assertThrows(() => messages.checkHeaders?.(() => null), GatewayError);
 });

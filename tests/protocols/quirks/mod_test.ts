@@ -31,9 +31,9 @@ const CALL = { id: "call_A1", type: "function", function: { name: "add", argumen
 function check(quirk: Quirk, cases: readonly Case[]): void {
   for (const { body, rewritten, prompt, request, dropped = [] } of cases) {
     const before = structuredClone(body);
-    const asked = promptOf([], { protocol: "messages", ...prompt });
-    const names = new UnsupportedParameters(request && { prompt: asked, request });
-    assertEquals(quirk.body?.(body, asked, names) ?? body, rewritten);
+    const decoded = promptOf([], { protocol: "messages", ...prompt });
+    const names = new UnsupportedParameters(request && { prompt: decoded, request });
+    assertEquals(quirk.body?.(body, decoded, names) ?? body, rewritten);
     assertEquals(names.names, dropped);
     assertEquals(body, before, "a quirk changes nothing in place");
   }

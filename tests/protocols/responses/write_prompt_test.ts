@@ -183,13 +183,13 @@ const REQUESTS: Record<string, JsonObject> = {
 function normalize(body: JsonObject): JsonObject {
   const { provider: _provider, models: _models, ...kept } = withoutNulls(body);
   const { reasoning, include, stream, ...others } = kept;
-  const asked = isObject(reasoning) ? withoutNulls(reasoning) : {};
+  const requested = isObject(reasoning) ? withoutNulls(reasoning) : {};
   return {
     ...others,
     model: "model-1",
     input: typeof kept.input === "string" ? [messageOf("user", kept.input)] : objectsOf(kept.input).map(normalizeItem),
     ...(listOf(include).length > 0 && { include: [...listOf(include)] }),
-    ...(Object.keys(asked).length > 0 && { reasoning: asked }),
+    ...(Object.keys(requested).length > 0 && { reasoning: requested }),
     ...(stream === true && { stream }),
   };
 }

@@ -90,15 +90,15 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
 
 Deno.test("each answer has its own machine", () => {
   const { restore } = adapt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
-  const said: ReplyEvent[] = [
+  const upstreamEvents: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "a END b" },
   ];
   const [first, second] = [restore(), restore()];
-  assertNotEquals(said.flatMap((event) => first.push(event)), []);
+  assertNotEquals(upstreamEvents.flatMap((event) => first.push(event)), []);
   assertEquals(first.push({ type: "close", index: 0 }), []);
-  assertEquals(aggregateEvents(said.flatMap((event) => second.push(event))).finish, "stop_sequence");
+  assertEquals(aggregateEvents(upstreamEvents.flatMap((event) => second.push(event))).finish, "stop_sequence");
 });
 
 /** A model's call of a tool. */

@@ -101,7 +101,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
   const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
     unknownMembers: { from: "responses", members },
   });
-  const asked: Prompt = promptOf(
+  const original: Prompt = promptOf(
     [
       {
         ...user({ ...picture, ...unknownMembers({ detail: "low" }) }, {
@@ -126,7 +126,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
     },
   );
   const target = targetOf("chat");
-  const local = runToEnd(dropUnknownMembers(asked, target));
+  const local = runToEnd(dropUnknownMembers(original, target));
   assertEquals(local.messages, [user(picture, picture), assistant("a", "b")]);
   assertEquals(local.tools, [{ type: "function", name: "f" }]);
   assertEquals(local.reasoning, { effort: "low" });
@@ -135,7 +135,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
     new Set(["detail", "phase", "annotations", "defer_loading", "reasoning.summary"]),
   );
   const own = targetOf("responses");
-  assertEquals(runToEnd(dropUnknownMembers(asked, own)), asked);
+  assertEquals(runToEnd(dropUnknownMembers(original, own)), original);
   assertEquals(own.dropped.names, []);
 });
 
@@ -160,7 +160,11 @@ Deno.test("media move from results to after the last one of the message", () => 
 });
 
 Deno.test("four cache marks stay in the vendor's order, and none where unsupported", () => {
-  const mark = (said: string, ttl: "5m" | "1h" = "5m"): ContentBlock => ({ type: "text", text: said, cache: { ttl } });
+  const mark = (words: string, ttl: "5m" | "1h" = "5m"): ContentBlock => ({
+    type: "text",
+    text: words,
+    cache: { ttl },
+  });
   const cases: [string, Prompt, string[], boolean][] = [
     ["four", promptOf([user(mark("a"), mark("b"), mark("c"), mark("d"))]), ["5m", "5m", "5m", "5m"], false],
     [

@@ -19,11 +19,11 @@ function pass(events: readonly ReplyEvent[], machine: Machine<ReplyEvent, ReplyE
 }
 
 /** The answer's events, its text in the given pieces. */
-function say(...said: string[]): ReplyEvent[] {
+function say(...texts: string[]): ReplyEvent[] {
   return [
     { type: "start", usage: { prompt: 7, input_cache_read: 2, completion: 1 } },
     { type: "open", index: 0, block: { type: "text" } },
-    ...said.map((text): ReplyEvent => ({ type: "delta", index: 0, text })),
+    ...texts.map((text): ReplyEvent => ({ type: "delta", index: 0, text })),
     { type: "close", index: 0 },
     { type: "finish", reason: "end", usage: { prompt: 7, completion: 9 } },
   ];
@@ -124,10 +124,10 @@ Deno.test("the finish reason follows from the calls", () => {
     ["pause", [text("a")], "pause"],
     ["refusal", [text("a")], "refusal"],
   ];
-  for (const [said, blocks, meant] of cases) {
-    const events = eventsOf({ blocks, finish: said, stopSequence: "x", usage: {} });
+  for (const [reported, blocks, meant] of cases) {
+    const events = eventsOf({ blocks, finish: reported, stopSequence: "x", usage: {} });
     const reply = aggregateEvents(pass(events, normalizeFinish()));
-    assertEquals(reply.finish, meant, said);
+    assertEquals(reply.finish, meant, reported);
     assertEquals(reply.stopSequence, undefined);
   }
 });

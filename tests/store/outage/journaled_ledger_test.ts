@@ -8,7 +8,7 @@ import { type Clock, createClock } from "../../billing/simulator/clock.ts";
 import { seeded } from "../../support/random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
-import { rounds } from "../../support/skip.ts";
+import { rounds, skipInQuick } from "../../support/skip.ts";
 
 /** The driver's error without a server. */
 class Unreachable extends Error {
@@ -134,10 +134,12 @@ async function assertOverloaded(call: () => Promise<unknown>): Promise<void> {
 }
 
 testLedger("a ledger with a journal", (test) => inWorld(async (world) => test(await world.open())));
-testLedger(
-  "a ledger that may have no journal",
-  (test) => inWorld(async (world) => test(await world.open({ journal: false }))),
-);
+if (!skipInQuick("Behaviours of a ledger that may have no journal")) {
+  testLedger(
+    "a ledger that may have no journal",
+    (test) => inWorld(async (world) => test(await world.open({ journal: false }))),
+  );
+}
 
 Deno.test("JournaledLedger stores entries during an outage, and writes them once and in order afterwards", async () => {
   for (const mood of ["refuses", "silent"] as const) {

@@ -63,9 +63,9 @@ export async function openNode(
   const keys = cacheKeys({
     keys: openPostgresKeys(pool.sql),
     first: await readUsedKeys(pool.sql, 100),
-    find(asked) {
+    find(hash) {
       reads++;
-      return between(() => findKey(pool.sql, asked));
+      return between(() => findKey(pool.sql, hash));
     },
     changes,
     keyAgeMs,

@@ -518,7 +518,7 @@ Deno.test("a file from before the ledger is migrated", () =>
 Deno.test("entries are small, and pruning returns their space", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    const [count, size] = [30_000, 100];
+    const [count, size] = [30_000, 500];
     for (let from = 0; from < count; from += size) {
       const ids = Array.from(
         { length: size },

@@ -150,16 +150,16 @@ overEach("An edit arrives as a form, to the last byte", async () => {
 overEach(
   "Several images with previews are asked for one by one, as previews do not tell whose they are",
   async () => {
-    const asked: unknown[] = [];
+    const counts: unknown[] = [];
     await using host = startHost(async (request, index) => {
-      asked.push((await request.json()).n);
+      counts.push((await request.json()).n);
       return events(
         { type: "image_generation.partial_image", b64_json: png(10 + index), partial_image_index: 0 },
         { type: "image_generation.completed", b64_json: png(index) },
       );
     });
     const all = await readAll(await host.create({ n: 3, stream: true, partialImages: 1 }).feed);
-    assertEquals(asked, [1, 1, 1]);
+    assertEquals(counts, [1, 1, 1]);
     for (const index of [0, 1, 2]) {
       assertEquals(all.filter((event) => event.index === index).map(({ type }) => type), ["partial", "image"]);
     }
