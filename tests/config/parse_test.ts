@@ -165,7 +165,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
     [
       "half a price",
       model({ pricing: { completion: "0" } }),
-      "models[0].pricing.prompt: Missing (USD per token of input)",
+      "models[0].pricing.prompt: Missing (USD per input token)",
     ],
     [
       "a price as a number",
