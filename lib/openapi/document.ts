@@ -43,7 +43,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /readyz": { summary: "Check that the gateway can answer requests", reply: answers.healthSchema, others: [503] },
   "GET /openapi.json": { summary: "This description", reply: answers.describedSchema, others: [304] },
   "GET /v1/usage": {
-    summary: "Get the spending of this API key, and the rest of its limits and budgets",
+    summary: "Get the spending of this API key, and what remains of its limits and budgets",
     query: {
       user: "An end user, instead of the header `x-sluice-user`: `user_budget` shows what this end user has left",
     },
@@ -69,7 +69,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     streams: true,
   }),
   "GET /v1/responses": {
-    summary: "Open a WebSocket; each of its `response.create` messages has the body of `POST /v1/responses`",
+    summary: "Open a WebSocket. Each `response.create` message has the body of `POST /v1/responses`",
     status: 101,
   },
   "POST /v1/responses": postOperation("Create a response", responses.schema, answers.responseSchema, { streams: true }),
@@ -104,7 +104,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     answers.rerankingSchema,
   ),
   "GET /anthropic/api/hello": {
-    summary: "Check that the gateway answers, as Claude Code does",
+    summary: "Check that the gateway answers (called by Claude Code)",
     reply: answers.healthSchema,
   },
   "GET /anthropic/v1/models": {
@@ -143,7 +143,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: [304],
   },
   "GET /v1beta/models/[provider]": {
-    summary: "Get one language model by an id without a slash, or with an escaped one, Gemini's format",
+    summary: "Get one language model by an id without a slash or with an escaped slash, Gemini's format",
     query: GOOGLE_KEY,
     reply: answers.geminiModelSchema,
     others: [304, 404],
@@ -167,7 +167,7 @@ const WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
     if (operation === undefined) throw new RangeError(`Cannot describe "${name}": it is no operation`);
     return [name, {
       ...operation,
-      body: z.looseObject({ ...shape, quality: shape.quality.unwrap().unwrap().describe("Does not change the price") }),
+      body: z.looseObject({ ...shape, quality: shape.quality.unwrap().unwrap().describe("Does not affect the price") }),
     }];
   }),
 );
@@ -187,7 +187,7 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
     info: {
       title: "Sluice",
       version: "1",
-      description: "Gateway for language and image models: four text protocols, images, embeddings, one catalog.",
+      description: "Gateway for language and image models: four text protocols, images, embeddings and reranking.",
     },
     paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
     components: {
