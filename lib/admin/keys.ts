@@ -27,23 +27,25 @@ const text = z.string().max(256);
 
 /** The body that makes a key. */
 export const newKeySchema = z.strictObject({
-  name: text.describe("Name in lists and logs; unique among the keys in use"),
-  group: text.default("default").describe("Name of a group of the configuration"),
-  rules: keyRulesSchema.optional().describe("What it may do beside, or less than, its group"),
-  expires_at: text.nullish().describe("A moment such as 2027-01-01T00:00:00Z, a day, or a span such as 30d"),
+  name: text.describe("Name shown in lists and logs; unique among the keys in use"),
+  group: text.default("default").describe("Name of a group in the configuration"),
+  rules: keyRulesSchema.optional().describe("Permissions, limits and budgets of this key that differ from its group's"),
+  expires_at: text.nullish().describe("A time such as 2027-01-01T00:00:00Z, a date, or a duration such as 30d"),
 });
 
 /** The body that changes a key. Absent members stay as they are. */
 export const keyChangeSchema = z.strictObject({
   disabled: z.boolean().optional().describe("A disabled key is refused until it is enabled again"),
-  group: text.optional().describe("Name of a group of the configuration"),
-  rules: keyRulesSchema.optional().describe("In place of all rules the key has"),
-  expires_at: text.nullish().describe("As in a new key; null takes the expiry away"),
+  group: text.optional().describe("Name of a group in the configuration"),
+  rules: keyRulesSchema.optional().describe("Rules that replace all rules of the key"),
+  expires_at: text.nullish().describe("As for a new key; null removes the expiry"),
 });
 
 /** The body that gives a key a new secret. */
 export const rotationSchema = z.strictObject({
-  overlap: text.default("24h").describe("How long the present secret stays good, such as 24h; 0s ends it at once"),
+  overlap: text.default("24h").describe(
+    "How long the current secret stays valid, such as 24h; 0s invalidates it immediately",
+  ),
 });
 
 /** Every key of the store, oldest first; each as it is when its page is read. */

@@ -39,7 +39,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: answers.keySchema },
   "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: answers.keySchema, others: [404] },
   "POST /admin/v1/keys/[key]/rotate": {
-    summary: "Give a key a new secret; the old one stays valid for a while",
+    summary: "Give a key a new secret; the old one stays valid for a limited time",
     body: rotationSchema,
     bodyIsOptional: true,
     reply: answers.shownKeySchema,
@@ -56,7 +56,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: reports.budgetListSchema,
   },
   "GET /admin/v1/changes": {
-    summary: "List the changes by operators, the latest first",
+    summary: "List the changes by operators, latest first",
     query: {
       limit: "Most changes, 1 to 1000; absent: 50",
       cursor: "The `next` of the previous page",
@@ -66,7 +66,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: [400],
   },
   "GET /admin/v1/requests": {
-    summary: "Find requests of the ledger, a page at a time",
+    summary: "Find requests in the ledger, one page at a time",
     query: {
       since: `Arrival from: ${MOMENT}; absent: all that the ledger has`,
       until: `Arrival before: ${MOMENT}; absent: the end of today`,
@@ -82,7 +82,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: [400],
   },
   "GET /admin/v1/requests/stream": {
-    summary: "Follow the ledger: an event `request` for each request when it is entered, with its `seq` as the id",
+    summary: "Follow the ledger: an event `request` for each new entry, with its `seq` as the id",
     query: {
       ...REQUEST_FILTERS,
       after_seq: "Seq to begin after; absent: the last one. The header Last-Event-ID takes precedence",
@@ -90,7 +90,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     streams: "always",
   },
   "GET /admin/v1/usage": {
-    summary: "Sum up a period, exactly",
+    summary: "Get the exact usage and costs of a period",
     query: {
       since: `Beginning: ${MOMENT}; absent: this month`,
       until: `End, not included: ${MOMENT}; absent: the end of today`,
@@ -118,7 +118,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: answers.configStateSchema },
   "POST /admin/v1/reload": {
-    summary: "Reload the configuration; one with mistakes is refused, and the answer lists them",
+    summary: "Reload the configuration. A configuration with mistakes is refused, and the answer lists them",
     reply: answers.reloadSchema,
     others: [400],
   },
@@ -139,7 +139,7 @@ export function serveAdminDocument(): Response {
 export function adminDocument(): JsonObject {
   return {
     openapi: "3.1.0",
-    info: { title: "Sluice, admin side", version: "1", description: "Keys, usage and the audit of the ledger." },
+    info: { title: "Sluice admin API", version: "1", description: "Keys, usage and the audit of the ledger." },
     paths: describePaths(OPERATIONS),
     components: {
       schemas: { OpenaiError: jsonSchema(openaiErrorSchema) },
