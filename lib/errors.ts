@@ -231,6 +231,6 @@ export function cutAnswerError(): GatewayError {
 
 /** The error for a client that left the bytes of an answer unread for `unreadMs`. */
 export function unreadError(unreadMs: number): GatewayError {
-  const message = `Cannot go on with this answer: it was left unread for more than ${unreadMs / 1000} s`;
+  const message = `Cannot finish this answer: the client read nothing for more than ${unreadMs / 1000} s`;
   return new GatewayError("too_slow", message);
 }

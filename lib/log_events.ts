@@ -176,7 +176,7 @@ export const LOG_EVENTS = {
   },
   address_refused: {
     levels: ["warn"],
-    about: "More than 20 wrong keys came from `address` within a minute. Further wrong ones get 429",
+    about: "More than 20 invalid keys came from `address` within a minute. Further invalid ones get 429",
   },
   log_lines_suppressed: {
     levels: ["warn"],

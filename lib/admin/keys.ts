@@ -89,7 +89,7 @@ export async function editKey(_request: Request, context: RouteContext): Promise
   const change = await readBody(keyChangeSchema, context);
   if (Object.keys(change).length === 0) {
     const known = Object.keys(keyChangeSchema.shape).join(", ");
-    throw new GatewayError("invalid", `Cannot change key "${key}": the body names no change; known: ${known}`);
+    throw new GatewayError("invalid", `Cannot change key "${key}": the body has no changes; known members: ${known}`);
   }
   const { disabled, group, rules, expires_at } = change;
   const record = await changeKey(keyAdmin(context), key, {

@@ -87,7 +87,7 @@ export async function claimRequest(
 function givenUp(): GatewayError {
   return new GatewayError(
     "overloaded",
-    "Cannot continue the request: this node lost its connection to the store for too long",
+    "Cannot continue the request: this node was disconnected from the store for too long",
     { retryAfterMs: RETRY_MS },
   );
 }

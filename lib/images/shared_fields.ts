@@ -89,7 +89,7 @@ export function readShared(
   const stream = body.stream ?? false;
   const partialImages = body.partial_images ?? 0;
   if (partialImages > 0 && !stream) {
-    throw new GatewayError("invalid", "Partial images need stream: true", { param: "partial_images" });
+    throw new GatewayError("invalid", "Partial images require stream: true", { param: "partial_images" });
   }
   return {
     model: body.model,

@@ -192,7 +192,7 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", vitals.keptBytes);
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
-  gauge("sluice_store_up", "1 while the store of keys and bills answers, else 0.", () => vitals.storeUp() ? 1 : 0);
+  gauge("sluice_store_up", "1 while the store of keys and the ledger answers, else 0.", () => vitals.storeUp() ? 1 : 0);
   gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", vitals.journalEntries);
   gauge(
     "sluice_limits_store_up",

@@ -85,7 +85,7 @@ export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
 
 /** The error when the client's preferences exclude every target. A retry cannot help. */
 export function noTargetLeft(why: string): GatewayError {
-  return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
+  return new GatewayError("overloaded", `Cannot satisfy the request's routing preferences: ${why}`, { final: true });
 }
 
 function candidateOf(

@@ -345,6 +345,6 @@ function unavailable(
     refusal: { targets: all.slice(0, NAMED_TARGETS) },
   };
   return all.every(({ why }) => why === "cooling")
-    ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, options)
-    : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, options);
+    ? new GatewayError("exhausted", `${name} is at the limit of all its upstreams`, options)
+    : new GatewayError("overloaded", `${name} has no upstream available at the moment`, options);
 }

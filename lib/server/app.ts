@@ -94,7 +94,7 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   const { method } = request;
   // Its target is a host without a path, so no route applies.
   if (method === "CONNECT") {
-    throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
+    throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is not a proxy", {
       headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
     });
   }

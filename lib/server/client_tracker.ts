@@ -79,7 +79,7 @@ export function refuseCredential(
   const address = addressOf(guarded);
   const { retryAfterMs, isLast } = failures.failed(address, { countsOwn: isOperators });
   if (retryAfterMs !== undefined) {
-    throw new GatewayError("limited", "Too many wrong keys came from this address: try again later", {
+    throw new GatewayError("limited", "Too many invalid keys came from this address: try again later", {
       retryAfterMs,
       cause: error,
     });
@@ -173,7 +173,7 @@ export function createClientConcurrency(): ClientConcurrency {
     begin(client, limit) {
       const count = running.get(client) ?? 0;
       if (count >= limit) {
-        const message = `Cannot take this request: ${limit} with this API key from this address are under way`;
+        const message = `Too many requests at once: ${limit} with this API key from this address are running`;
         throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
       }
       running.set(client, count + 1);

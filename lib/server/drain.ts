@@ -63,7 +63,7 @@ export function createDrain(): Drain {
 
 /** Error for a request that arrives after the shutdown began. */
 export function stopping(): GatewayError {
-  return new GatewayError("overloaded", "Cannot take this request: the gateway is shutting down", {
+  return new GatewayError("overloaded", "Cannot accept this request: the gateway is shutting down", {
     retryAfterMs: RETRY_MS,
   });
 }

@@ -164,12 +164,16 @@ function broken(cause: unknown): never {
 
 /** The client has disconnected and will not see this, or the chunks are malformed and it will. */
 function brokenBody(cause: unknown): GatewayError {
-  return new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", { cause });
+  return new GatewayError(
+    "invalid",
+    "Cannot read the body: the connection was closed early, or its framing is invalid",
+    { cause },
+  );
 }
 
 /** A body that comes too slowly. */
 function tooSlow(): GatewayError {
-  return new GatewayError("too_slow", "Cannot wait for the body any longer: it comes too slowly", {
+  return new GatewayError("too_slow", "Cannot read the body: it arrives too slowly", {
     headers: { connection: "close" },
   });
 }

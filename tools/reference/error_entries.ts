@@ -174,7 +174,7 @@ export const CODE_ENTRIES = {
     act: "Use a new key for each request",
   },
   idempotent_answer_gone: {
-    about: "The first request with this `Idempotency-Key` was done, but its images are no longer kept",
+    about: "The first request with this `Idempotency-Key` was completed, but its images are no longer kept",
     see: "`images.idempotency.max_bytes`",
     act: "Use a new key. The first request was billed",
   },

@@ -228,7 +228,7 @@ export class Reach {
 
 /** The error of a call of a store that is out of reach. */
 export function outOfReach(cause: unknown): GatewayError {
-  return new GatewayError("overloaded", "Cannot reach the store of keys and bills at the moment", {
+  return new GatewayError("overloaded", "Cannot reach the store of keys and the ledger at the moment", {
     retryAfterMs: RETRY_MS,
     refusal: { outage: "store" },
     cause,

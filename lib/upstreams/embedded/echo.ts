@@ -83,7 +83,7 @@ function createFeed(
 /** Names the parameters without an effect. A parameter at its neutral value is not named. */
 function nameLosses({ n, sampling, tools }: Prompt, dropped: UnsupportedParameters): void {
   if (n !== undefined && n > 1) {
-    throw new GatewayError("invalid", "Cannot give several answers: this model supports one answer per request", {
+    throw new GatewayError("invalid", "Cannot return several answers: this model supports one answer per request", {
       param: "n",
     });
   }

@@ -86,7 +86,7 @@ function writeNumbers(vector: Float64Array): string {
 }
 
 function tooLong({ tokens, limit, index }: { tokens: number; limit: number; index: number }): GatewayError {
-  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${limit}`, {
+  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model accepts at most ${limit}`, {
     param: "input",
     code: "context_length_exceeded",
   });

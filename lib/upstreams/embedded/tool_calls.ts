@@ -81,7 +81,7 @@ function requireTool(
 }
 
 function choiceError(protocol: Protocol, reason: string): GatewayError {
-  return new GatewayError("invalid", `Cannot obey this tool choice: ${reason}`, {
+  return new GatewayError("invalid", `Cannot satisfy this tool choice: ${reason}`, {
     param: PARAMETER_NAMES[protocol].toolChoice,
   });
 }

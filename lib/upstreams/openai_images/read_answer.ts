@@ -67,7 +67,7 @@ async function* readWhole(incoming: Incoming): AsyncGenerator<Sent, JsonObject> 
   const failure = innerFailure(rest);
   if (failure !== undefined) throw failure;
   if (Array.isArray(rest.data) && rest.data.some((item) => isObject(item) && typeof item.url === "string")) {
-    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of images");
+    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has URLs instead of images");
   }
   return rest;
 }

@@ -168,7 +168,7 @@ Deno.test("a damaged or too large upload fails the request with the reason", asy
   await assertRejects(
     () => open({ kind: "edit", images: [good], mask: { ...good, width: 5000, height: 5000 } }),
     GatewayError,
-    "the most is",
+    "the maximum is",
   );
   canvas.close();
 });
