@@ -162,8 +162,8 @@ Deno.test("each warning names the member and what to do", () => {
     [
       { keys: [{ name: "ci", key: { env: "CI_KEY" }, models: ["acme/*"], endpoints: [] }] },
       [
-        'keys[0].models: None of the models of group "default" is left',
-        'keys[0].endpoints: None of the endpoints of group "default" is left',
+        'keys[0].models: None of the models of group "default" remains',
+        'keys[0].endpoints: None of the endpoints of group "default" remains',
       ],
     ],
     [{ listen: { hostname: "0.0.0.0" } }, ['listen.hostname: "0.0.0.0" can be reached from other machines']],
