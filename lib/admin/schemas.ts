@@ -118,7 +118,7 @@ export const gatewayHealthSchema = z.strictObject({
     awaits_trial: z.boolean().describe(
       "Whether a circuit breaker is open or half-open and no trial request is running",
     ),
-    keys: count.optional().describe("Number of client keys with this state; absent: all"),
+    keys: count.optional().describe("Number of client keys with this state; absent if it applies to all"),
     until: z.number().int().optional().describe("End of the pause, in Unix milliseconds"),
     failures: count.describe("Failures among the samples"),
     samples: count.describe("Number of requests in the last 30 seconds"),

@@ -15,9 +15,9 @@ import * as answers from "./schemas.ts";
 const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
 const PAGE = {
-  limit: "Most models of the answer, 1 to 1000; absent: all",
-  after_id: "Id of a model: those after it",
-  before_id: "Id of a model: those right before it",
+  limit: "Maximum number of models in the answer, 1 to 1000. Default: all",
+  after_id: "Id of a model: list those after it",
+  before_id: "Id of a model: list those immediately before it",
 };
 
 /** An operation that asks a model. */
@@ -25,12 +25,12 @@ function postOperation(summary: string, body: z.ZodType, reply: z.ZodType, more:
   return { summary, body, reply, others: [502, 504], ...more };
 }
 
-const GOOGLE_KEY = { key: "The API key, where no header has it" };
+const GOOGLE_KEY = { key: "The API key, if no header has it" };
 
 /** The methods of a model. */
 const GEMINI: Operation = {
   summary: "Generate content: the id ends with `:generateContent`, `:streamGenerateContent` or `:countTokens`",
-  query: { ...GOOGLE_KEY, alt: "`sse`: a stream has server-sent events; absent: it is a JSON array" },
+  query: { ...GOOGLE_KEY, alt: "`sse` streams server-sent events. Default: a stream is a JSON array" },
   body: gemini.schema.omit({ model: true, stream: true }),
   reply: z.union([answers.contentReplySchema, answers.contentArraySchema, answers.tokenCountSchema]),
   streams: true,
@@ -136,7 +136,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "List language models, Gemini's format",
     query: {
       ...GOOGLE_KEY,
-      pageSize: "Most models of the answer; absent: all",
+      pageSize: "Maximum number of models in the answer. Default: all",
       pageToken: "`nextPageToken` of the page before",
     },
     reply: answers.geminiListSchema,
