@@ -105,7 +105,7 @@ const clientListenSchema = listenSchema.extend({
 
 /** A model id in which `*` matches any text. */
 const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
-  error: 'Expected a model id in which * stands for any text, such as "acme/*"',
+  error: 'Expected a model id in which * matches any text, such as "acme/*"',
 }).meta({ examples: ["acme/*"] });
 
 /** An endpoint by its name, or `*` for all. */

@@ -326,7 +326,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
     [
       "a bad glob",
       { groups: { g: { models: ["a b"] } } },
-      'groups.g.models[0]: Expected a model id in which * stands for any text, such as "acme/*", not "a b"',
+      'groups.g.models[0]: Expected a model id in which * matches any text, such as "acme/*", not "a b"',
     ],
     [
       "an unknown endpoint",
