@@ -53,7 +53,7 @@ export const secretSchema = z.strictObject({
 
 /** The embedded upstream, the only one that needs no network. */
 const embeddedUpstreamSchema = z.strictObject({
-  vendor: z.literal("embedded").describe("The models inside the gateway. They need no key and no network"),
+  vendor: z.literal("embedded").describe("The models built into the gateway. They need no key and no network"),
 });
 
 const VENDOR_NAMES = Object.keys(VENDORS) as [VendorName, ...VendorName[]];
@@ -61,29 +61,29 @@ const VENDOR_NAMES = Object.keys(VENDORS) as [VendorName, ...VendorName[]];
 /** An upstream that is reached over the network. */
 const httpUpstreamSchema = z.strictObject({
   vendor: z.enum(VENDOR_NAMES).describe(
-    "Vendor of the host; `openai-compatible` for any other host with OpenAI's protocol",
+    "Vendor that runs the host, or `openai-compatible` for any other host that speaks OpenAI's protocol",
   ),
   base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
     error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
     abort: true,
   }).refine(URL.canParse, { error: "Expected an address: this one has no host, or an invalid port" }).optional()
     .describe(
-      "Address that the protocol's paths are appended to, without query and user. Absent: the vendor's own address",
+      "Base URL, to which the protocol's paths are appended. No query, no user. Default: the vendor's own URL",
     ).meta({ examples: ["http://10.0.0.7:8000/v1"] }),
   api_key: secretSchema.optional()
-    .describe("Key of your account there. Only `vllm`, `ollama` and `openai-compatible` may have none"),
+    .describe("API key of your account at the vendor. Optional only for `vllm`, `ollama` and `openai-compatible`"),
   protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
-    .describe("Protocols that the upstream speaks, the preferred one first. Absent: the vendor's usual ones")
+    .describe("Protocols that the upstream speaks, in order of preference. Default: the vendor's usual ones")
     .meta({ examples: [["chat", "responses"]] }),
   transport: z.enum(["auto", "http1", "fetch"]).default("auto")
     .describe(
-      "HTTP client: the gateway's own (`http1`), the runtime's `fetch`, or `auto`, which picks the one that fits",
+      "HTTP client: the gateway's own (`http1`), the runtime's `fetch`, or `auto`, which chooses a suitable one",
     ),
   timeouts: timeoutsSchema.prefault({}).describe("Timeouts of requests to this upstream"),
   forward_headers: z.array(forwardedHeaderSchema).min(1).max(32).optional()
     .describe(
-      "Response headers of the upstream that clients of text requests get: names in lower case, or a prefix and `*`. " +
-        "Cookies and headers that the gateway sets itself cannot be listed. Absent: none",
+      "Upstream response headers to forward to clients of text requests: lower-case names, or a prefix and `*`. " +
+        "Cookies and headers that the gateway sets itself cannot be listed. Default: none",
     ).meta({ examples: [["x-ratelimit-*", "x-request-id"]] }),
 });
 
@@ -92,9 +92,11 @@ export const upstreamSchema = z.discriminatedUnion("vendor", [embeddedUpstreamSc
 
 /** An address to listen on. */
 export const listenSchema = z.strictObject({
-  hostname: z.string().min(1).default("127.0.0.1").describe("Address to listen on. `0.0.0.0` is every interface"),
+  hostname: z.string().min(1).default("127.0.0.1").describe(
+    "Address to listen on. `0.0.0.0` listens on every interface",
+  ),
   port: z.number().int().min(0).max(65_535).default(8790).describe(
-    "Port to listen on. `0` takes a free one, which is printed",
+    "Port to listen on. `0` chooses a free port and prints it",
   ),
 });
 
@@ -106,7 +108,7 @@ const clientListenSchema = listenSchema.extend({
 
 /** A model id in which `*` matches any text. */
 const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
-  error: 'Expected a model id in which * stands for any text, such as "acme/*"',
+  error: 'Expected a model id in which * matches any text, such as "acme/*"',
 }).meta({ examples: ["acme/*"] });
 
 /** The name of an endpoint, or `*` for all. */
@@ -124,24 +126,28 @@ const budgetSchema = z.strictObject({
   }).describe("Amount in USD, as a decimal string").meta({ examples: ["50"] }),
   period: z.enum(PERIODS).default("month")
     .describe(
-      "When the budget starts again: every day, week (on Monday) or month, at midnight UTC; `total` never does",
+      "When the budget resets: every day, week (on Monday) or month, at midnight UTC. `total` never resets",
     ),
 });
 
 /** A budget of each end user of a key. */
 const userBudgetSchema = budgetSchema.extend({
   require_user: z.boolean().default(false)
-    .describe("Refuse requests that name no end user; otherwise all of these share one budget"),
+    .describe("Whether to refuse requests that name no end user. If false, all of them share one budget"),
 });
 
 /** Rules of one key that narrow those of its group. Where a member is absent, the group's rule applies unchanged. */
 export const keyRulesSchema = z.strictObject({
   models: z.array(modelGlobSchema).optional()
-    .describe("Only these of the group's models. `*` stands for any text. Absent: all of them"),
-  endpoints: z.array(endpointSchema).optional().describe("Only these of the group's endpoints. Absent: all of them"),
-  ips: z.array(networkSchema).optional().describe("Only clients at these addresses. Absent: the group's"),
-  limits: limitsSchema.optional().describe("The key's own limits. They replace the group's `key_limits` as a whole"),
-  budget: budgetSchema.optional().describe("The key's own budget. It replaces the group's `key_budget`"),
+    .describe("Models of the group that the key may use. `*` matches any text. Default: all of them"),
+  endpoints: z.array(endpointSchema).optional().describe(
+    "Endpoints of the group that the key may call. Default: all of them",
+  ),
+  ips: z.array(networkSchema).optional().describe(
+    "Addresses and networks that the key may be used from. Default: the group's",
+  ),
+  limits: limitsSchema.optional().describe("Limits of this key. They replace the group's `key_limits` entirely"),
+  budget: budgetSchema.optional().describe("Budget of this key. It replaces the group's `key_budget`"),
   user_budget: userBudgetSchema.optional()
     .describe("Budget of each end user of the key. It replaces the group's `user_budget`"),
 });
@@ -149,30 +155,33 @@ export const keyRulesSchema = z.strictObject({
 /** Permissions, prices, limits and budgets of the keys of a group. */
 export const groupSchema = z.strictObject({
   models: z.array(modelGlobSchema).default(["*"])
-    .describe("Ids of the models that its keys may use. `*` stands for any text"),
-  endpoints: z.array(endpointSchema).default(["*"]).describe("Endpoints that its keys may call. `*` is all of them"),
+    .describe("Ids of the models that its keys may use. `*` matches any text"),
+  endpoints: z.array(endpointSchema).default(["*"]).describe("Endpoints that its keys may call. `*` allows all"),
   protocols: z.array(z.enum(["chat", "responses", "messages", "gemini", "*"])).default(["*"])
     .describe(
-      "Text protocols that its keys may speak. `*` is all; everything under /anthropic is `messages`, everything under /v1beta is `gemini`",
+      "Text protocols that its keys may use. `*` allows all. Paths under /anthropic use `messages`, paths under " +
+        "/v1beta use `gemini`",
     ),
   ips: z.array(networkSchema).optional().describe(
-    "Addresses and networks that its keys may be used from; others get 403. Absent: all",
+    "Addresses and networks that its keys may be used from. Requests from others get 403. Default: all",
   ),
   price_factor: z.string().regex(/^\d{1,3}(\.\d{1,6})?$/, {
     error: 'Expected a factor as a decimal string with at most 6 decimals, such as "1.25"',
-  }).default("1").describe("Factor on the catalog's prices for its keys").meta({ examples: ["1.25"] }),
+  }).default("1").describe("Factor by which the catalog's prices are multiplied for its keys").meta({
+    examples: ["1.25"],
+  }),
   hosted_tools: z.array(extraNameSchema).optional()
-    .describe("Tools run by the vendor that its keys may use, without dates in their names. Absent: none")
+    .describe("Vendor-hosted tools that its keys may use, named without dates. Default: none")
     .meta({ examples: [["web_search"]] }),
   service_tiers: z.array(extraNameSchema).optional()
-    .describe("Service tiers with their own price that its keys may ask for. Absent: none")
+    .describe("Separately priced service tiers that its keys may request. Default: none")
     .meta({ examples: [["priority"]] }),
   remote_mcp: z.boolean().optional()
-    .describe("Whether its keys may name remote MCP servers for the vendor to call. Absent: false"),
+    .describe("Whether its keys may specify remote MCP servers for the vendor to call. Default: false"),
   vendor_state: z.boolean().optional()
-    .describe("Whether its keys may name files, stores and containers of your vendor account. Absent: false"),
-  limits: limitsSchema.optional().describe("Limits of all its keys together"),
-  budget: budgetSchema.optional().describe("Budget of all its keys together"),
+    .describe("Whether its keys may refer to files, stores and containers in your vendor account. Default: false"),
+  limits: limitsSchema.optional().describe("Limits that all its keys share"),
+  budget: budgetSchema.optional().describe("Budget that all its keys share"),
   key_limits: limitsSchema.optional().describe("Limits of each key that has no `limits`"),
   key_budget: budgetSchema.optional().describe("Budget of each key that has no `budget`"),
   user_budget: userBudgetSchema.optional()
@@ -180,17 +189,17 @@ export const groupSchema = z.strictObject({
 });
 
 const configuredKeySchema = keyRulesSchema.extend({
-  name: nameSchema.describe("Unique name of the key, for lists and logs").meta({ examples: ["ci"] }),
+  name: nameSchema.describe("Unique name of the key, shown in lists and logs").meta({ examples: ["ci"] }),
   key: secretSchema.describe("The key: 16 to 256 visible ASCII characters"),
-  group: z.string().default("default").describe("Group of the key, a name from `groups`"),
+  group: z.string().default("default").describe("Group of the key: a name from `groups`"),
 });
 
 const adminSchema = z.strictObject({
   key: secretSchema.describe("The admin key: 16 to 256 visible ASCII characters, not an API key"),
   viewer_key: secretSchema.optional()
-    .describe("A second admin key that can read everything and change nothing. Absent: none"),
+    .describe("A second admin key with read-only access. Default: none"),
   listen: listenSchema.optional()
-    .describe("Address of the admin side, different from the clients'. Absent: the clients' address, under /admin"),
+    .describe("Separate address for the admin API and console. Default: the clients' address, under /admin"),
 });
 
 const originSchema = z.string().refine(isOrigin, {
@@ -198,61 +207,64 @@ const originSchema = z.string().refine(isOrigin, {
 });
 
 const alertsSchema = z.strictObject({
-  webhook: secretSchema.describe("The http or https address that alerts are sent to. Redirects are not followed"),
+  webhook: secretSchema.describe("The http or https URL that alerts are sent to. Redirects are not followed"),
   secret: secretSchema.optional().describe(
     "Key that signs alerts: 16 to 256 visible ASCII characters. Only `slack` works without it",
   ),
   format: z.enum(["sluice", "slack"]).default("sluice")
     .describe(
-      "Body of an alert: `sluice` sends all facts as JSON, `slack` one sentence that Slack and Mattermost take",
+      "Body of an alert: `sluice` sends all details as JSON, `slack` one sentence in the format of Slack and " +
+        "Mattermost",
     ),
   budget_percent: z.array(z.number().int().min(1).max(100)).max(10).default([50, 80, 100])
-    .describe("Shares of a budget that are reported when they are spent, in percent. Empty: none"),
-  events: z.array(z.enum(ALERT_TYPES)).optional().describe("Only these alerts. Absent: all")
+    .describe("Percentages of a budget at which an alert is sent. An empty list sends none"),
+  events: z.array(z.enum(ALERT_TYPES)).optional().describe("Alerts to send. Default: all")
     .meta({ examples: [["budget.threshold", "upstream.down"]] }),
 });
 
 /** The whole configuration file. */
 export const configSchema = z.strictObject({
-  $schema: z.string().optional().describe("Address of the JSON Schema, for editors. The gateway ignores it")
+  $schema: z.string().optional().describe("Path or URL of the JSON Schema, for editors. The gateway ignores it")
     .meta({ examples: ["./schemas/config.schema.json"] }),
   listen: clientListenSchema.prefault({}).describe("Address that clients connect to"),
   store: z.string().regex(STORE_PATTERN, { error: `Expected ${STORE_FORMS}` }).default("sqlite:./data/sluice.db")
     .describe(
-      `Store of keys and ledger: ${STORE_FORMS}. One process at a time can serve from SQLite; any number of nodes share ` +
-        "Postgres 13 or later. Put an address with a password into `SLUICE_STORE`",
+      `Store of keys and the ledger: ${STORE_FORMS}. SQLite serves one process at a time; any number of nodes can ` +
+        "share Postgres 13 or later. If the address has a password, set it in `SLUICE_STORE` instead",
     ),
   limits_store: z.string().regex(LIMITS_STORE_PATTERN, { error: `Expected ${LIMITS_STORE_FORMS}` }).default("memory:")
     .describe(
-      `Store of the counters of limits: ${LIMITS_STORE_FORMS}. With memory, each process counts by itself; nodes share ` +
-        "Redis or Valkey 7 or later (`rediss:` for TLS). Put an address with a password into `SLUICE_LIMITS_STORE`",
+      `Store of the counters for limits: ${LIMITS_STORE_FORMS}. In memory, each process counts separately; nodes can ` +
+        "share Redis or Valkey 7 or later (`rediss:` for TLS). If the address has a password, set it in " +
+        "`SLUICE_LIMITS_STORE` instead",
     ),
   nodes: nodesSchema.prefault({}).describe(
-    "Several gateways on one store, and their behaviour while it is unreachable",
+    "Gateways that share a store, and their behaviour while it is unreachable",
   ),
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Hosts that run models, by name. The upstream `embedded` always exists"),
   models: z.array(modelSchema).default([]).describe(
-    "Models that clients can use, beside the embedded ones. A row may be an id or glob of the release's catalog; a row " +
-      "without `created`, `context_length`, `pricing` or `targets` takes them from there",
+    "Models that clients can use, in addition to the embedded ones. An entry may be an id or glob from the release's " +
+      "catalog. An entry without `created`, `context_length`, `pricing` or `targets` takes them from that catalog",
   ),
   catalog: z.string().min(1).optional()
-    .describe("File with newer facts about models than the release has, written by `sluice models import --catalog`")
+    .describe("File with newer model data than the release contains, written by `sluice models import --catalog`")
     .meta({ examples: ["./catalog.json"] }),
   catalog_date: z.iso.date({ error: 'Expected a date, such as "2026-12-31"' }).optional()
     .describe(
-      "Date of the catalog that the prices come from. A release with another catalog refuses to start. Absent: any date",
+      "Required date of the catalog that the prices come from. A release with another catalog refuses to start. " +
+        "Default: any date",
     ).meta({ examples: ["2026-12-31"] }),
   embedded_models: z.boolean().default(true).describe("Whether clients can use the embedded models"),
   groups: z.record(nameSchema, groupSchema).default({})
     .describe(
-      "Permissions, prices, limits and budgets of keys, by group. Without a group `default`, keys of that group may do " +
+      "Permissions, prices, limits and budgets of keys, by group. If no group `default` is defined, its keys may use " +
         "everything that costs only tokens",
     ),
   keys: z.array(configuredKeySchema).default([])
-    .describe("API keys from environment variables, beside those of `sluice keys add`"),
-  admin: adminSchema.optional().describe("Admin API and console, under /admin. Absent: neither exists"),
-  ledger: ledgerSchema.prefault({}).describe("How long requests are kept for billing"),
+    .describe("API keys from environment variables, in addition to those of `sluice keys add`"),
+  admin: adminSchema.optional().describe("Admin API and console, under /admin. If omitted, both are disabled"),
+  ledger: ledgerSchema.prefault({}).describe("Retention of the requests in the ledger"),
   log: logSchema.prefault({}).describe("The log, on standard error"),
   metrics: metricsSchema.prefault({}).describe("The metrics, under /metrics"),
   trusted_proxies: z.array(networkSchema).default([])
@@ -260,23 +272,28 @@ export const configSchema = z.strictObject({
     .meta({ examples: [["127.0.0.1"]] }),
   private_networks: z.array(networkSchema).optional()
     .describe(
-      "The only private networks that upstreams may be in; others get 502. Absent: all, except metadata addresses, " +
-        "which work only if they are listed here",
+      "Private networks that upstreams may be in. Requests to others get 502. Default: all except metadata " +
+        "addresses, which must be listed here to be reachable",
     ).meta({ examples: [["10.20.0.0/16", "127.0.0.1"]] }),
   cors: z.strictObject({
-    origins: z.array(originSchema).default([]).describe("Exact origins of web pages that may call the gateway")
+    origins: z.array(originSchema).default([]).describe(
+      "Origins of the web pages that may call the gateway, exactly as browsers send them",
+    )
       .meta({ examples: [["https://app.example.com"]] }),
-  }).prefault({}).describe("Access from web pages"),
+  }).prefault({}).describe("Access from web pages (CORS)"),
   resource_limits: resourceLimitsSchema.prefault({}).describe(
-    "Limits of the size, duration and memory of requests. Rates and concurrency of keys are `limits` of groups, keys and models",
+    "Limits on the size, duration and memory of requests. For rates and concurrency, use the `limits` of groups, " +
+      "keys and models",
   ),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
   responses: responsesSchema.prefault({}).describe("The responses endpoint"),
-  routing: routingSchema.prefault({}).describe("Attempts per request, and circuit breakers"),
-  alerts: alertsSchema.optional().describe("Webhooks about budgets, upstreams, the store and the ledger. Absent: none"),
+  routing: routingSchema.prefault({}).describe("Attempts per request, prompt-cache affinity and circuit breakers"),
+  alerts: alertsSchema.optional().describe(
+    "Webhooks about budgets, upstreams, the store and the ledger. Default: none",
+  ),
   shutdown: shutdownSchema.prefault({}).describe("How the gateway stops after SIGTERM or SIGINT"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
-    .describe("Silence on a stream after which the gateway sends a keep-alive, in seconds"),
+    .describe("Time without output on a stream before the gateway sends a keep-alive, in seconds"),
 });
 
 /** Permissions, prices, limits and budgets of the keys of a group. */

@@ -237,6 +237,6 @@ export function cutAnswerError(): GatewayError {
 
 /** Returns the error for a client that did not read the bytes of an answer for `unreadMs`. */
 export function unreadError(unreadMs: number): GatewayError {
-  const message = `Cannot go on with this answer: it was left unread for more than ${unreadMs / 1000} s`;
+  const message = `Cannot finish this answer: the client read nothing for more than ${unreadMs / 1000} s`;
   return new GatewayError("too_slow", message);
 }

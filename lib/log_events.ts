@@ -35,7 +35,7 @@ export const LOG_EVENTS = {
       "client key `key_id` alone",
   },
   breaker_half_open: { levels: ["info"], about: "That time is over. One request at a time tests the target" },
-  breaker_closed: { levels: ["info"], about: "The target gets requests as usual again" },
+  breaker_closed: { levels: ["info"], about: "The target gets requests normally again" },
   upstream_key_refused: {
     levels: ["error"],
     about: "The upstream refuses the gateway's key. The next probe is in `for_ms`",
@@ -47,7 +47,7 @@ export const LOG_EVENTS = {
   },
   image_size_mismatch: {
     levels: ["warn"],
-    about: "An upstream made an image of another size than `asked`. The size `delivered` is billed",
+    about: "An upstream made an image of another size than was `asked` for. The size `delivered` is billed",
   },
   limit_exceeded: {
     levels: ["warn"],
@@ -59,8 +59,7 @@ export const LOG_EVENTS = {
   },
   limits_store_down: {
     levels: ["error"],
-    about:
-      "Redis is unreachable, so that nodes do not share limits. `policy`: what this node does; `share` of each limit " +
+    about: "Redis is unreachable, so nodes do not share limits. `policy`: what this node does; `share` of each limit " +
       "that it admits",
   },
   limits_store_up: { levels: ["warn"], about: "Redis is reachable again after `outage_ms`" },
@@ -74,7 +73,7 @@ export const LOG_EVENTS = {
   },
   lost_requests_not_recorded: {
     levels: ["error"],
-    about: "The store did not accept the entries of requests of a node that died. They are tried again. `cause`",
+    about: "The store did not accept the entries of requests of a node that died. This is retried. `cause`",
   },
   recall_not_shared: {
     levels: ["warn"],
@@ -127,7 +126,7 @@ export const LOG_EVENTS = {
   },
   journal_found: {
     levels: ["info"],
-    about: "An earlier process left `entries` in the journal. They go into the store",
+    about: "An earlier process left `entries` in the journal. They are added to the store",
   },
   journal_replayed: {
     levels: ["info"],
@@ -135,7 +134,8 @@ export const LOG_EVENTS = {
   },
   journal_truncated: {
     levels: ["warn"],
-    about: "The last record of the journal was incomplete and is dropped. Its request had not been answered. `bytes`",
+    about:
+      "The last record of the journal was incomplete and was discarded. Its request had not been answered. `bytes`",
   },
   journal_damaged: {
     levels: ["error"],
@@ -151,14 +151,14 @@ export const LOG_EVENTS = {
       "A client disconnected, and `resource_limits.drained_requests` answers are drained already. This one was cancelled, and " +
       "what was sent is billed",
   },
-  answer_not_stored: { levels: ["warn"], about: "Images could not be kept for repeats of their request. `cause`" },
+  answer_not_stored: { levels: ["warn"], about: "Images could not be kept for repeated requests. `cause`" },
   key_use_not_stored: {
     levels: ["warn"],
-    about: "The times when keys were last used could not be stored. Tried again",
+    about: "The times when keys were last used could not be stored. This is retried",
   },
-  sweep_failed: { levels: ["warn"], about: "Expired images could not be removed from the store. Tried again" },
-  prune_failed: { levels: ["warn"], about: "Old ledger rows could not be deleted. Tried again" },
-  sums_failed: { levels: ["warn"], about: "The sums of reports could not be brought up to date. Tried again" },
+  sweep_failed: { levels: ["warn"], about: "Expired images could not be removed from the store. This is retried" },
+  prune_failed: { levels: ["warn"], about: "Old ledger rows could not be deleted. This is retried" },
+  sums_failed: { levels: ["warn"], about: "The sums of reports could not be updated. This is retried" },
   key_changed: { levels: ["info"], about: "A key was changed over the admin API. `action`, `key_id`, `members`" },
   change_not_logged: {
     levels: ["warn"],
@@ -176,7 +176,7 @@ export const LOG_EVENTS = {
   },
   address_refused: {
     levels: ["warn"],
-    about: "More than 20 wrong keys came from `address` within a minute. Further wrong ones get 429",
+    about: "More than 20 invalid keys came from `address` within a minute. Further invalid ones get 429",
   },
   log_lines_suppressed: {
     levels: ["warn"],

@@ -164,13 +164,13 @@ const time = z.iso.datetime();
 
 /** A key as operators see it, without its hash. Times are ISO 8601; `null` if absent. */
 export const publicKeySchema = z.strictObject({
-  id: z.string().describe("Stays the same when the key is rotated"),
+  id: z.string().describe("Unchanged when the key is rotated"),
   name: z.string(),
   group: z.string(),
   state: z.enum(["active", "disabled", "expired", "revoked"]),
   created_at: time,
   expires_at: time.nullable(),
-  last_used_at: time.nullable().describe("To the minute"),
+  last_used_at: time.nullable().describe("Accurate to the minute"),
   revoked_at: time.nullable(),
   rules: keyRulesSchema,
   former_until: time.nullable().describe("End of the previous secret's validity"),

@@ -27,23 +27,25 @@ const text = z.string().max(256);
 
 /** The body of a request to create a key. */
 export const newKeySchema = z.strictObject({
-  name: text.describe("Name in lists and logs; unique among the keys in use"),
-  group: text.default("default").describe("Name of a group of the configuration"),
-  rules: keyRulesSchema.optional().describe("What it may do beside, or less than, its group"),
-  expires_at: text.nullish().describe("A moment such as 2027-01-01T00:00:00Z, a day, or a span such as 30d"),
+  name: text.describe("Name shown in lists and logs; unique among the keys in use"),
+  group: text.default("default").describe("Name of a group in the configuration"),
+  rules: keyRulesSchema.optional().describe("Permissions, limits and budgets of this key that differ from its group's"),
+  expires_at: text.nullish().describe("A time such as 2027-01-01T00:00:00Z, a date, or a duration such as 30d"),
 });
 
 /** The body of a request to change a key. Absent members stay unchanged. */
 export const keyChangeSchema = z.strictObject({
   disabled: z.boolean().optional().describe("A disabled key is refused until it is enabled again"),
-  group: text.optional().describe("Name of a group of the configuration"),
-  rules: keyRulesSchema.optional().describe("In place of all rules the key has"),
-  expires_at: text.nullish().describe("As in a new key; null takes the expiry away"),
+  group: text.optional().describe("Name of a group in the configuration"),
+  rules: keyRulesSchema.optional().describe("Rules that replace all rules of the key"),
+  expires_at: text.nullish().describe("As for a new key; null removes the expiry"),
 });
 
 /** The body of a request for a new secret. */
 export const rotationSchema = z.strictObject({
-  overlap: text.default("24h").describe("How long the present secret stays good, such as 24h; 0s ends it at once"),
+  overlap: text.default("24h").describe(
+    "How long the current secret stays valid, such as 24h; 0s invalidates it immediately",
+  ),
 });
 
 /** Lists all keys of the store, the oldest first. Changes during the listing may or may not be included. */
@@ -90,7 +92,7 @@ export async function editKey(_request: Request, context: RouteContext): Promise
   const change = await readBody(keyChangeSchema, context);
   if (Object.keys(change).length === 0) {
     const known = Object.keys(keyChangeSchema.shape).join(", ");
-    throw new GatewayError("invalid", `Cannot change key "${key}": the body names no change; known: ${known}`);
+    throw new GatewayError("invalid", `Cannot change key "${key}": the body has no changes; known members: ${known}`);
   }
   const { disabled, group, rules, expires_at } = change;
   const record = await changeKey(keyAdmin(context), key, {

@@ -9,7 +9,7 @@ import * as reports from "../billing/reports/schemas.ts";
 import * as answers from "./schemas.ts";
 
 /** Forms of a time, for descriptions of parameters. */
-const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
+const MOMENT = "a duration before now such as 7d, a date such as 2026-11-01, or an exact time";
 
 /** Parameters that filter requests. */
 const REQUEST_FILTERS = {
@@ -20,11 +20,11 @@ const REQUEST_FILTERS = {
   endpoint: "Name of the endpoint, such as chat or images.edits",
   status: "HTTP status such as 429, or a class such as 4xx",
   failed: "true: only requests that failed, were refused or lost",
-  reason: "Code of the reason, as in the answer",
-  user: "End user that the client named",
-  tag: "One of the tags that the client named",
-  min_cost_usd: "Least cost",
-  min_ms: "Least duration in milliseconds",
+  reason: "Code of the reason for a refusal or failure",
+  user: "End user that the client sent",
+  tag: "One of the tags that the client sent",
+  min_cost_usd: "Minimum cost in USD",
+  min_ms: "Minimum duration in milliseconds",
 };
 
 /** All operations by method and path. A test compares them with the access table. */
@@ -40,7 +40,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: answers.keySchema },
   "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: answers.keySchema, others: [404] },
   "POST /admin/v1/keys/[key]/rotate": {
-    summary: "Give a key a new secret; the old one stays valid for a while",
+    summary: "Give a key a new secret; the old one stays valid for a limited time",
     body: rotationSchema,
     bodyIsOptional: true,
     reply: answers.shownKeySchema,
@@ -48,18 +48,18 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/budgets": {
     summary: "List the budgets of groups, keys and end users with their spent, held and remaining amounts",
     query: {
-      scope: "group, key or user; absent: all",
+      scope: "group, key or user. Default: all",
       group: "Only this group, its keys and their end users",
       key: "Only this key, by its name or id, and its end users",
-      user: "Only this end user of the key; empty: requests that name none",
-      limit: "Most end users, 1 to 1000, those who spent most; absent: 20",
+      user: "Only this end user of the key; empty: requests without an end user",
+      limit: "Maximum number of end users, 1 to 1000: those who spent most. Default: 20",
     },
     reply: reports.budgetListSchema,
   },
   "GET /admin/v1/changes": {
-    summary: "List the changes by operators, the latest first",
+    summary: "List the changes by operators, latest first",
     query: {
-      limit: "Most changes, 1 to 1000; absent: 50",
+      limit: "Maximum number of changes, 1 to 1000. Default: 50",
       cursor: "The `next` of the previous page",
       request: "Only changes of this request, such as one of the playground",
     },
@@ -67,13 +67,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: [400],
   },
   "GET /admin/v1/requests": {
-    summary: "Find requests of the ledger, a page at a time",
+    summary: "Find requests in the ledger, one page at a time",
     query: {
-      since: `Arrival from: ${MOMENT}; absent: all that the ledger has`,
-      until: `Arrival before: ${MOMENT}; absent: the end of today`,
+      since: `Earliest arrival: ${MOMENT}. Default: all that the ledger has`,
+      until: `Latest arrival, exclusive: ${MOMENT}. Default: the end of today`,
       ...REQUEST_FILTERS,
       sort: "time (the default), cost or duration: the newest, most expensive or longest first",
-      limit: "Most requests, 1 to 1000; absent: 50",
+      limit: "Maximum number of requests, 1 to 1000. Default: 50",
       cursor: "The `next` of the previous page, with the same other parameters",
       after_seq:
         "The `last_seq` of an earlier answer: only requests that ended since, in the order of the ledger. Repeat it " +
@@ -83,28 +83,28 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: [400],
   },
   "GET /admin/v1/requests/stream": {
-    summary: "Follow the ledger: an event `request` for each request when it is entered, with its `seq` as the id",
+    summary: "Follow the ledger: an event `request` for each new entry, with its `seq` as the id",
     query: {
       ...REQUEST_FILTERS,
-      after_seq: "Seq to begin after; absent: the last one. The header Last-Event-ID takes precedence",
+      after_seq: "Start after this `seq`. Default: the last one. The header Last-Event-ID takes precedence",
     },
     streams: "always",
   },
   "GET /admin/v1/usage": {
-    summary: "Sum up a period, exactly",
+    summary: "Get the exact usage and costs of a period",
     query: {
-      since: `Beginning: ${MOMENT}; absent: this month`,
-      until: `End, not included: ${MOMENT}; absent: the end of today`,
+      since: `Start: ${MOMENT}. Default: this month`,
+      until: `End, exclusive: ${MOMENT}. Default: the end of today`,
       period: "today, yesterday, last-month, or a month such as 2026-10, by UTC; instead of since and until",
       by:
         "key (the default), group, model, day, user or tag, two of them separated by a comma, or upstream: then with " +
         "one line per model and day",
-      key: "Name or id of the only key; absent: all",
-      group: "Name of the only group; absent: all",
-      model: "Id of the only model; absent: all",
-      user: "The only end user; absent: all",
-      tag: "The only tag; absent: all",
-      upstream: "Name of the only one, with by=upstream; absent: all",
+      key: "Only this key, by name or id. Default: all",
+      group: "Only this group. Default: all",
+      model: "Only this model, by id. Default: all",
+      user: "Only this end user. Default: all",
+      tag: "Only requests with this tag. Default: all",
+      upstream: "Only this upstream, with by=upstream. Default: all",
     },
     reply: reports.usageSchema,
   },
@@ -119,7 +119,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: answers.configStateSchema },
   "POST /admin/v1/reload": {
-    summary: "Reload the configuration; one with mistakes is refused, and the answer lists them",
+    summary: "Reload the configuration. A configuration with mistakes is refused, and the answer lists them",
     reply: answers.reloadSchema,
     others: [400],
   },
@@ -140,7 +140,7 @@ export function serveAdminDocument(): Response {
 export function adminDocument(): JsonObject {
   return {
     openapi: "3.1.0",
-    info: { title: "Sluice, admin side", version: "1", description: "Keys, usage and the audit of the ledger." },
+    info: { title: "Sluice admin API", version: "1", description: "Keys, usage and the audit of the ledger." },
     paths: describePaths(OPERATIONS),
     components: {
       schemas: { OpenaiError: jsonSchema(openaiErrorSchema) },

@@ -41,7 +41,7 @@ export function readQuery<Name extends string>(
     const name = names.find((name) => name === key);
     if (name === undefined) throw unknownMember(key, names);
     if (values[name] !== undefined) {
-      throw new GatewayError("invalid", `Cannot choose between two values of "${name}"`, { param: name });
+      throw new GatewayError("invalid", `Expected one value of "${name}", found several`, { param: name });
     }
     values[name] = value;
   }

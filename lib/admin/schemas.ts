@@ -12,12 +12,12 @@ export const keySchema = publicKeySchema;
 /** A key with its budget. */
 export const keyWithBudgetSchema = exactly<KeyWithBudget>()(publicKeySchema.extend({
   budget: budgetStateSchema.nullable()
-    .describe("The budget that applies: its own, or its group's for each key; null if there is none"),
+    .describe("The budget that applies: the key's own, or its group's `key_budget`; null if there is none"),
 }));
 
 /** A key with its secret, which is shown only once. */
 export const shownKeySchema = exactly<PublicKey & { key: string }>()(publicKeySchema.extend({
-  key: z.string().describe("The secret. Only this answer has it"),
+  key: z.string().describe("The secret. It is shown only in this answer"),
 }));
 
 /** All keys. */
@@ -27,7 +27,7 @@ export const keyListSchema = exactly<{ object: "list"; data: KeyWithBudget[] }>(
 }));
 
 const configStatus = {
-  version: z.number().int().min(1).describe("1 at the start; grows with every reload that changes something"),
+  version: z.number().int().min(1).describe("1 at the start; incremented by every reload that changes something"),
   loaded_at: time,
   source: z.string().describe("Path of the file, or name of the variable that holds its text; `store`; `built in`"),
   shared: z.strictObject({
@@ -45,12 +45,12 @@ const changeValues = z.record(z.string(), z.unknown()).nullable();
 const changeLine = z.strictObject({
   at: time,
   author: z.enum(CHANGE_AUTHORS).describe(
-    "`configuration`: a configuration read without an operator's request; `gateway`: the gateway at its start",
+    "`configuration`: a change of the configuration that no operator requested; `gateway`: the gateway at its start",
   ),
-  address: z.string().nullable().describe("The client's address; null for a command, or if unknown"),
+  address: z.string().nullable().describe("The client's address; null for a command, or if it is unknown"),
   action: z.enum(CHANGE_ACTIONS),
   subject: z.string().nullable().describe("Id of the key, or name of the target"),
-  before: changeValues.describe("Values of the members that differ, without secrets; null if there were none"),
+  before: changeValues.describe("Previous values of the changed members, without secrets; null if there were none"),
   after: changeValues,
   request_id: z.string().nullable(),
 });
@@ -82,11 +82,11 @@ export type ConfigResponse = z.output<typeof configStateSchema>;
 export const gatewayHealthSchema = z.strictObject({
   object: z.literal("health"),
   status: z.enum(["ok", "degraded", "unavailable"]).describe("As reported by /readyz"),
-  message: z.string().optional().describe("The reasons in one sentence; absent if the status is ok"),
-  store: z.boolean().describe("Whether the store of keys answers"),
+  message: z.string().optional().describe("The reasons in one sentence; absent if the status is `ok`"),
+  store: z.boolean().describe("Whether the key store answers"),
   ledger: z.boolean().describe("Whether the ledger can be written; if not, requests that cost money are refused"),
-  limits_healthy: z.boolean().describe("Whether the store of limits answers"),
-  upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets tried so far can be tried again"),
+  limits_healthy: z.boolean().describe("Whether the limits store answers"),
+  upstreams: z.enum(["ok", "some", "none"]).describe("Whether requests can be sent to the targets tried so far"),
   is_current: z.boolean().describe(
     "Whether the latest shared configuration is in force; true if none is shared",
   ),
@@ -96,21 +96,21 @@ export const gatewayHealthSchema = z.strictObject({
   limits: z.enum(["memory", "redis"]).describe("Where limits are counted"),
   targets: z.array(z.strictObject({
     upstream: z.string(),
-    model: z.string().describe("The upstream's id of the model; for an embedded model, after the id of its row"),
+    model: z.string().describe("The upstream's id of the model; for an embedded model, preceded by its public id"),
     state: z.enum(["closed", "open", "half_open", "cooling", "quarantined"])
-      .describe("The worst one if it differs by client key"),
+      .describe("The worst state if it differs by client key"),
     awaits_trial: z.boolean().describe(
       "Whether a circuit breaker is open or half-open and no trial request is running",
     ),
-    keys: count.optional().describe("Number of client keys with this state; absent: all"),
+    keys: count.optional().describe("Number of client keys with this state; absent if it applies to all"),
     until: z.number().int().optional().describe("End of the pause, in Unix milliseconds"),
     failures: count.describe("Failures among the samples"),
-    samples: count.describe("Requests of the last 30 seconds"),
+    samples: count.describe("Number of requests in the last 30 seconds"),
     consecutive_failures: count.describe("Failures since the last success"),
-    recent_attempts: count.describe("Number of the last attempts, at most 20"),
-    recent_answers: count.describe("Of these, attempts that succeeded"),
+    recent_attempts: count.describe("Number of most recent attempts considered, at most 20"),
+    recent_answers: count.describe("Number of these attempts that succeeded"),
     first_ms: z.number().optional().describe("Median time to the first event"),
-    tokens_per_second: z.number().optional().describe("Median"),
+    tokens_per_second: z.number().optional().describe("Median output speed"),
   })),
   open_requests: count,
   open_streams: count,

@@ -68,19 +68,19 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   store_down: () =>
     storeAlert(
       "store",
-      "The store of keys and ledger is out of reach: keys in use keep working, requests with a budget are refused",
+      "The store of keys and the ledger is unreachable: cached keys keep working, requests with a budget are refused",
     ),
   store_up: () => storeAlert("store", undefined),
   limits_store_down: ({ policy }) =>
     storeAlert(
       "limits_store",
-      `The store of limits is out of reach: ${
+      `The limits store is unreachable: ${
         policy === "closed" ? "requests with limits are refused" : "each node enforces its share of the limits"
       }`,
     ),
   limits_store_up: () => storeAlert("limits_store", undefined),
   ledger_failed: ({ fault }) =>
-    ledgerAlert("ledger_failed", "The ledger cannot be written: requests that cost are refused", fault),
+    ledgerAlert("ledger_failed", "The ledger cannot be written: requests with a cost are refused", fault),
   ledger_recovered: () => ({
     type: "ledger.recovered",
     subject: "ledger ledger_failed",

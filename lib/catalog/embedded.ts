@@ -30,9 +30,8 @@ export const EMBEDDED_MODELS: readonly Model[] = [
   modelSchema.parse({
     id: "sluice/echo",
     name: "Sluice Echo",
-    description:
-      "Replies with the text of the last user message, calls tools, reasons and answers in JSON on request. " +
-      "Deterministic and free; it claims no intelligence.",
+    description: "Repeats the text of the last user message, and calls tools, reasons or answers in JSON on request. " +
+      "Deterministic and free; not a real language model.",
     created: 1_764_547_200,
     context_length: 131_072,
     architecture: {
@@ -59,8 +58,8 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     id: "sluice/canvas",
     name: "Sluice Canvas",
     description:
-      "Paints an image from the prompt, exactly of the size asked for, and edits uploaded ones by words of the " +
-      "instruction. Deterministic; it claims no artistry. Its row carries the service's prices of images.",
+      "Paints an image of exactly the requested size from the prompt, and edits uploaded images by keywords in the " +
+      "instruction. Deterministic; not a real image model. Billed at the image prices of its catalog entry.",
     created: 1_764_547_200,
     context_length: 32_000,
     architecture: {
@@ -74,8 +73,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
   modelSchema.parse({
     id: "sluice/embed",
     name: "Sluice Embed",
-    description:
-      "Embeds texts by hashing their words and the letters of their words: texts with the same words are close. " +
+    description: "Embeds texts by hashing their words and letters: texts with the same words have similar vectors. " +
       "Deterministic and free; it knows no synonyms.",
     created: 1_764_547_200,
     context_length: 8_192,
@@ -88,7 +86,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     id: "sluice/rerank",
     name: "Sluice Rerank",
     description:
-      "Orders documents by how many words they share with a query. Deterministic and free; it knows no synonyms.",
+      "Ranks documents by the number of words they share with the query. Deterministic and free; it knows no synonyms.",
     created: 1_764_547_200,
     context_length: 131_072,
     architecture: { input_modalities: ["text"], output_modalities: ["rerank"], tokenizer: "o200k_base" },

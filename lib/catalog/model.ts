@@ -19,15 +19,16 @@ const aliasSchema = z.string().max(256).regex(
 /** Rate and concurrency limits. Absent members mean no limit. */
 export const limitsSchema = z.strictObject({
   requests_per_minute: z.number().int().min(1).max(1_000_000).optional()
-    .describe("Most requests within any 60 seconds. Absent: no limit").meta({ examples: [60] }),
+    .describe("Maximum number of requests within any 60 seconds. Default: no limit").meta({ examples: [60] }),
   tokens_per_minute: z.number().int().min(1).max(1_000_000_000).optional()
     .describe(
-      "Most tokens within any 60 seconds, estimated when a request begins and exact when it ends. Absent: no limit",
+      "Maximum number of tokens within any 60 seconds: estimated when a request begins, exact when it ends. Default: " +
+        "no limit",
     ).meta({ examples: [200_000] }),
   concurrency: z.number().int().min(1).max(1_000_000).optional()
-    .describe("Most concurrent requests. Absent: no limit").meta({ examples: [10] }),
+    .describe("Maximum number of concurrent requests. Default: no limit").meta({ examples: [10] }),
   report_only: z.boolean().default(false)
-    .describe("Whether to write a log line `limit_exceeded` instead of refusing a request"),
+    .describe("Whether to log `limit_exceeded` instead of refusing a request"),
 });
 
 /** Rate and concurrency limits. */
@@ -36,63 +37,64 @@ export type Limits = z.output<typeof limitsSchema>;
 /** Deviations of an image model's host from OpenAI's newest models. Absent members are false. */
 const imageHostSchema = z.strictObject({
   single: z.boolean().optional().describe(
-    "Whether it makes one image per request. Several images then take parallel requests. Absent: false",
+    "Whether it makes only one image per request. The gateway then sends parallel requests. Default: false",
   ),
   addresses: z.boolean().optional()
-    .describe("Whether it answers with URLs unless `response_format` asks for base64. Absent: false"),
+    .describe("Whether it answers with URLs unless `response_format` asks for base64. Default: false"),
   own_format: z.boolean().optional()
-    .describe("Whether it refuses `output_format`. The gateway then converts the images. Absent: false"),
-  whole: z.boolean().optional().describe("Whether it cannot stream. Absent: false"),
+    .describe("Whether it refuses `output_format`. The gateway then converts the images. Default: false"),
+  whole: z.boolean().optional().describe("Whether it cannot stream. Default: false"),
 });
 
 const embeddingSchema = z.strictObject({
   dimensions: z.number().int().min(1).max(65_536).describe(
-    "Length of its vectors, and the most that a request may ask for",
+    "Length of its vectors, and the maximum that a request may ask for",
   )
     .meta({ examples: [1536] }),
   min_dimensions: z.number().int().min(1).max(65_536).optional()
-    .describe("Fewest `dimensions` that a request may ask for. Absent: all vectors have the same length")
+    .describe("Minimum `dimensions` that a request may ask for. If omitted, all vectors have the same length")
     .meta({ examples: [256] }),
   max_input_tokens: z.number().int().min(1).optional()
-    .describe("Most tokens of one input. Absent: the context length").meta({ examples: [8192] }),
+    .describe("Maximum number of tokens in one input. Default: the context length").meta({ examples: [8192] }),
   space: z.string().min(1).max(128).optional().describe(
-    "Name of its vector space. A request falls back only to models with the same name. Absent: to none",
+    "Name of its vector space. Requests fall back only to models with the same name. If omitted, there is no fallback",
   ).meta({ examples: ["text-embedding-3-small"] }),
 });
 
 const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name from `upstreams`").meta({ examples: ["openai"] }),
-  model: z.string().min(1).describe("The model's id at that upstream").meta({ examples: ["gpt-5"] }),
+  model: z.string().min(1).describe("Id of the model at that upstream").meta({ examples: ["gpt-5"] }),
   protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
     .describe(
-      "Protocol of requests to the upstream. Absent: the client's if the upstream speaks it, else its first one",
+      "Protocol of requests to the upstream. Default: the client's if the upstream speaks it, else the upstream's " +
+        "first one",
     ),
   images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest models"),
   batch: z.number().int().min(1).max(2_048).optional()
-    .describe("For embedding models: most inputs of one request to the host. Absent: the vendor's number")
+    .describe("For embedding models: maximum number of inputs per upstream request. Default: the vendor's limit")
     .meta({ examples: [96] }),
-  timeouts: ownTimeoutsSchema.optional().describe("Timeouts that differ at this target. Absent: the model's"),
+  timeouts: ownTimeoutsSchema.optional().describe("Timeouts that differ for this target. Default: the model's"),
   pricing: z.strictObject(PRICES).optional()
-    .describe("Prices that the vendor charges you, for reports of your margin. Clients pay the model's `pricing`"),
-  priority: z.number().int().min(0).default(0).describe("Order of targets: the lowest is tried first"),
+    .describe("Prices that the vendor charges you, used in margin reports. Clients pay the model's `pricing`"),
+  priority: z.number().int().min(0).default(0).describe("Order of targets: the lowest number is tried first"),
   weight: z.number().min(0).default(1).describe("Share of requests among targets of equal priority"),
 });
 
 const modelReasoningSchema = z.strictObject({
   modes: z.array(z.enum(["manual", "adaptive"])).min(1)
-    .describe("`manual`: takes a token budget. `adaptive`: decides by itself, guided by an effort"),
+    .describe("`manual`: the request sets a token budget. `adaptive`: the model decides, guided by an effort level"),
   efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"])
-    .describe("Efforts that a request may name"),
-  mandatory: z.boolean().optional().describe("Whether reasoning cannot be switched off. Absent: false"),
+    .describe("Effort levels that a request may specify"),
+  mandatory: z.boolean().optional().describe("Whether reasoning cannot be turned off. Default: false"),
 });
 
 /** Features of a model that no parameter name expresses. Absent members are false. */
 const featuresSchema = z.strictObject({
-  prefill: z.boolean().optional().describe("Whether it continues an assistant message at the end. Absent: false"),
+  prefill: z.boolean().optional().describe("Whether it continues a final assistant message. Default: false"),
   system_messages: z.boolean().optional()
-    .describe("Whether it takes system messages within a conversation (messages protocol). Absent: false"),
+    .describe("Whether it accepts system messages within a conversation (messages protocol). Default: false"),
   exclusive_sampling: z.boolean().optional().describe(
-    "Whether it takes `temperature` or `top_p`, but not both. Absent: false",
+    "Whether it accepts `temperature` or `top_p`, but not both. Default: false",
   ),
 });
 
@@ -125,20 +127,22 @@ function defaultParameters(kind: ModelKind, hasDimensions: boolean): string[] {
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Id that clients use: `<vendor>/<model_name>`").meta({ examples: ["acme/assistant"] }),
   canonical_slug: z.string().min(1).optional()
-    .describe("Permanent id of this version. Requests may name it, too. Absent: the id")
+    .describe("Permanent id of this version, which requests may also use. Default: the id")
     .meta({ examples: ["acme/assistant-2025-11-01"] }),
   aliases: z.array(aliasSchema).max(64).default([])
-    .describe("More names that requests may use, with or without a vendor. A name belongs to one model")
+    .describe("Alternative names that requests may use, with or without a vendor. Each name belongs to one model")
     .meta({ examples: [["gpt-5"]] }),
-  name: z.string().min(1).optional().describe("Display name. Absent: the id").meta({ examples: ["Acme Assistant"] }),
+  name: z.string().min(1).optional().describe("Display name. Default: the id").meta({ examples: ["Acme Assistant"] }),
   description: z.string().default("").describe("What the model can do"),
   created: z.number().int().min(0).max(253_402_300_799).describe("When the model was added, as Unix time in seconds")
     .meta({ examples: [1761955200] }),
-  owned_by: z.string().min(1).optional().describe("Label of the host. Absent: the vendor part of the id")
+  owned_by: z.string().min(1).optional().describe(
+    "Name of the host, as shown in model lists. Default: the vendor part of the id",
+  )
     .meta({ examples: ["acme"] }),
   context_length: z.number().int().min(1).describe("Context window, in tokens").meta({ examples: [131072] }),
   architecture: z.strictObject({
-    modality: z.string().optional().describe("Summary of the modalities. Absent: made from the two lists")
+    modality: z.string().optional().describe("Summary of the modalities. Default: derived from the two lists")
       .meta({ examples: ["text+image->text"] }),
     input_modalities: z.array(z.string()).min(1).default(["text"]).describe("Kinds of input: text, image, file").meta({
       examples: [["text", "image"]],
@@ -152,38 +156,40 @@ export const modelSchema = z.strictObject({
   }).prefault({}).describe("Input and output of the model"),
   pricing: z.strictObject(PRICES).describe("Prices that clients pay, in USD per token"),
   price_changes: z.array(priceChangeSchema).default([])
-    .describe("Prices for requests that begin at a given time or later. The order of the list does not matter"),
-  limits: limitsSchema.optional().describe("Limits of all requests for this model together. Absent: none"),
+    .describe("Price changes, each with the time from which it applies. The order of the list does not matter"),
+  limits: limitsSchema.optional().describe("Limits that all requests for this model share. Default: none"),
   on_disconnect: z.enum(["auto", "cancel", "drain"]).default("auto")
     .describe(
-      "When a client disconnects: `cancel` the answer and bill what was sent, or `drain` it, which reads it to its end " +
-        "and bills all of it. `auto` drains only if the bytes sent do not show what the answer cost",
+      "When a client disconnects: `cancel` stops the answer and bills the part that was sent; `drain` reads it to " +
+        "its end and bills all of it. `auto` drains only if the cost cannot be determined from the part that was sent",
     ),
   top_provider: z.strictObject({
-    context_length: z.number().int().min(1).optional().describe("Context window there, in tokens. Absent: the model's")
+    context_length: z.number().int().min(1).optional().describe(
+      "Context window at the host, in tokens. Default: the model's",
+    )
       .meta({ examples: [131072] }),
     max_completion_tokens: z.number().int().min(1).optional()
-      .describe("Longest answer, in tokens. Absent: the context length").meta({ examples: [32768] }),
+      .describe("Maximum length of an answer, in tokens. Default: the context length").meta({ examples: [32768] }),
     is_moderated: z.boolean().default(false).describe("Whether the host moderates content; shown in the catalog"),
-  }).prefault({}).describe("Limits of the host"),
+  }).prefault({}).describe("Limits set by the host"),
   per_request_limits: z.strictObject({
-    prompt_tokens: z.number().int().min(0).describe("Most tokens of input").meta({ examples: [100000] }),
-    completion_tokens: z.number().int().min(0).describe("Most tokens of output").meta({ examples: [4096] }),
+    prompt_tokens: z.number().int().min(0).describe("Maximum number of input tokens").meta({ examples: [100000] }),
+    completion_tokens: z.number().int().min(0).describe("Maximum number of output tokens").meta({ examples: [4096] }),
   }).nullable().default(null).describe("Limits per request, shown in the catalog"),
   supported_parameters: z.array(z.string()).optional()
-    .describe("API parameters that it accepts. Absent: the usual ones of its kind of model")
+    .describe("API parameters that it accepts. Default: those usual for its kind of model")
     .meta({ examples: [["temperature", "max_tokens", "tools"]] }),
   default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null)
-    .describe("Values it uses for parameters that a request leaves out, shown in the catalog")
+    .describe("Values it uses for parameters that a request omits, shown in the catalog")
     .meta({ examples: [{ temperature: 1 }] }),
   expiration_date: z.iso.date({ error: 'Expected a date, such as "2026-12-31"' }).nullable().default(null)
-    .describe("Day on which the model is removed, at midnight UTC. Requests then get 404 with the date")
+    .describe("Day on which the model is removed, at midnight UTC. Later requests get 404 with this date")
     .meta({ examples: ["2026-12-31"] }),
-  reasoning: modelReasoningSchema.optional().describe("Reasoning abilities. Absent: the model does not reason"),
-  embedding: embeddingSchema.optional().describe("Vectors, required for embedding models"),
-  features: featuresSchema.optional().describe("Features that no parameter names"),
+  reasoning: modelReasoningSchema.optional().describe("Reasoning support. If omitted, the model does not reason"),
+  embedding: embeddingSchema.optional().describe("Properties of the vectors. Required for embedding models"),
+  features: featuresSchema.optional().describe("Features that have no request parameter"),
   timeouts: ownTimeoutsSchema.optional()
-    .describe("Timeouts that differ for this model. Absent: the upstream's"),
+    .describe("Timeouts that differ for this model. Default: the upstream's"),
   targets: z.array(targetSchema).min(1).describe("Upstreams that serve the model"),
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));

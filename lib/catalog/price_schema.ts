@@ -22,16 +22,16 @@ const timeSchema = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, {
 });
 
 const TOKEN_PRICES = {
-  prompt: priceSchema.describe("USD per token of input").meta({ examples: ["0.00000125"] }),
-  completion: priceSchema.describe("USD per token of output").meta({ examples: ["0.00001"] }),
+  prompt: priceSchema.describe("USD per input token").meta({ examples: ["0.00000125"] }),
+  completion: priceSchema.describe("USD per output token").meta({ examples: ["0.00001"] }),
   input_cache_read: priceSchema.optional()
-    .describe("USD per token of input read from the vendor's cache. Absent: as `prompt`; 0 for an image model")
+    .describe("USD per input token read from the vendor's cache. Default: `prompt`; 0 for image models")
     .meta({ examples: ["0.000000125"] }),
   input_cache_write_5m: priceSchema.optional()
-    .describe("USD per token of input cached for 5 minutes. Absent: as `prompt`; 0 for an image model")
+    .describe("USD per input token written to the cache for 5 minutes. Default: `prompt`; 0 for image models")
     .meta({ examples: ["0.00000375"] }),
   input_cache_write_1h: priceSchema.optional()
-    .describe("USD per token of input cached for 1 hour. Absent: as `prompt`; 0 for an image model")
+    .describe("USD per input token written to the cache for 1 hour. Default: `prompt`; 0 for image models")
     .meta({ examples: ["0.000006"] }),
 };
 
@@ -39,18 +39,20 @@ const TIERED_PRICES = {
   ...TOKEN_PRICES,
   context_tiers: z.array(z.strictObject({
     above: z.number().int().min(1)
-      .describe("Requests with more tokens of input than this pay these prices for all their tokens")
+      .describe("Requests with more input tokens than this pay these prices for all their tokens")
       .meta({ examples: [200_000] }),
     ...TOKEN_PRICES,
-  })).min(1).optional().describe("Prices of requests with a large input. Absent: none"),
+  })).min(1).optional().describe("Prices of requests with a large input. Default: none"),
 };
 
 /** Token prices in a daily time window. */
 const timeWindowSchema = z.strictObject({
-  name: extraNameSchema.describe("Name in the ledger").meta({ examples: ["off-peak"] }),
-  from: timeSchema.describe("First time of day (UTC) at which requests that begin pay these prices")
+  name: extraNameSchema.describe("Name shown in the ledger").meta({ examples: ["off-peak"] }),
+  from: timeSchema.describe("Time of day (UTC) from which these prices apply to requests that begin")
     .meta({ examples: ["16:30"] }),
-  until: timeSchema.describe("Time of day (UTC) at which that ends. A time before `from` is on the next day")
+  until: timeSchema.describe(
+    "Time of day (UTC) at which the prices stop applying. A time before `from` is on the next day",
+  )
     .meta({ examples: ["00:30"] }),
   ...TIERED_PRICES,
 });
@@ -59,27 +61,27 @@ const timeWindowSchema = z.strictObject({
 export const PRICES = {
   ...TIERED_PRICES,
   input_image: priceSchema.optional()
-    .describe("For image models: USD per token of uploaded images that the upstream reports. Absent: 0")
+    .describe("For image models: USD per token of uploaded images, as reported by the upstream. Default: 0")
     .meta({ examples: ["0.00001"] }),
   request: callPriceSchema.optional()
     .describe(
-      "For rerank models: USD per search, which is a query with up to 100 documents. Absent: 0",
+      "For rerank models: USD per search, which is a query with up to 100 documents. Default: 0",
     ).meta({ examples: ["0.002"] }),
   hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
-    .describe("USD per call of a tool run by the vendor, by name. Groups must allow the tool, too. Absent: none")
+    .describe("USD per call of a vendor-hosted tool, by name. Groups must also allow the tool. Default: none")
     .meta({ examples: [{ web_search: "0.01" }] }),
   service_tiers: z.record(extraNameSchema, z.strictObject(TIERED_PRICES)).optional()
     .describe(
-      "Prices of service tiers, by name: tiers that groups may ask for, and tiers that upstreams report. Absent: none",
+      "Prices of service tiers, by name: tiers that groups may request, and tiers that upstreams report. Default: none",
     ).meta({ examples: [{ priority: { prompt: "0.0000025", completion: "0.00002" } }] }),
   time_windows: z.array(timeWindowSchema).min(1).optional()
-    .describe("Prices at times of the day, outside of service tiers. Absent: none"),
+    .describe("Prices at certain times of day, for requests without a service tier. Default: none"),
 };
 
 /** Prices from a date on. */
 export const priceChangeSchema = z.strictObject({
   from: z.iso.datetime({ offset: true }).describe(
-    "Requests that begin at this time or later pay these prices",
+    "These prices apply to requests that begin at this time or later",
   ).meta({ examples: ["2027-01-01T00:00:00Z"] }),
   ...PRICES,
 });

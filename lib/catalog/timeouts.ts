@@ -7,13 +7,13 @@ const milliseconds = z.number().int().min(1);
 
 /** Defaults, in milliseconds, and descriptions. */
 const PHASES = {
-  connect_ms: { byDefault: 5_000, about: "Longest wait for a connection, in milliseconds" },
-  first_byte_ms: { byDefault: 120_000, about: "Longest wait for the first byte of a streamed answer, in milliseconds" },
-  idle_ms: { byDefault: 120_000, about: "Longest silence within an answer, in milliseconds" },
-  total_ms: { byDefault: 1_800_000, about: "Longest time for a whole answer, in milliseconds" },
+  connect_ms: { byDefault: 5_000, about: "Maximum wait for a connection, in milliseconds" },
+  first_byte_ms: { byDefault: 120_000, about: "Maximum wait for the first byte of a streamed answer, in milliseconds" },
+  idle_ms: { byDefault: 120_000, about: "Maximum pause within an answer, in milliseconds" },
+  total_ms: { byDefault: 1_800_000, about: "Maximum time for a whole answer, in milliseconds" },
   images_total_ms: {
     byDefault: 900_000,
-    about: "Longest time for an image request, in milliseconds. `images.total_ms` applies, too",
+    about: "Maximum time for an image request, in milliseconds. `images.total_ms` applies, too",
   },
 } as const;
 

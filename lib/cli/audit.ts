@@ -11,7 +11,7 @@ import { requireFile, withStore } from "./command_store.ts";
 export function audit({ config, values, switches }: ReportCommand): Promise<number> {
   if (switches.has("changes")) return auditChanges({ config, values, switches });
   for (const flag of ["limit", "cursor"] as const) {
-    if (values[flag] !== undefined) throw new UsageError(`Expected --changes beside --${flag}`);
+    if (values[flag] !== undefined) throw new UsageError(`Expected --changes together with --${flag}`);
   }
   return withStore(config, async ({ ledger }) => {
     // This process serves no requests that an audit would have to yield to.

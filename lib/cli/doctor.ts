@@ -31,9 +31,9 @@ export async function doctor(
   const url = values.url === undefined ? undefined : parseOrigin(values.url);
   const { key, model = ECHO_MODEL } = values;
   for (const flag of ["key", "model"] as const) {
-    if (url === undefined && values[flag] !== undefined) throw new UsageError(`Expected --url beside --${flag}`);
+    if (url === undefined && values[flag] !== undefined) throw new UsageError(`Expected --url together with --${flag}`);
   }
-  if (url === undefined && switches.has("long")) throw new UsageError("Expected --url beside --long");
+  if (url === undefined && switches.has("long")) throw new UsageError("Expected --url together with --long");
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     throw new UsageError("Expected a key of visible ASCII characters");
   }

@@ -133,7 +133,7 @@ async function readModels(
   if (flag === undefined && ask !== undefined && ids.length > 0) {
     writeErr(`Models of the catalog: ${ids.slice(-MAX_LISTED_MODELS).join(", ")}\n`);
   }
-  const text = flag ?? answer(ask, 'Models, separated by commas; "*" stands for any text', all) ?? all;
+  const text = flag ?? answer(ask, 'Models, separated by commas; "*" matches any text', all) ?? all;
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
   if (names.length === 0) missing("models", `the models of ${vendor}, separated by commas`);
   return names.map((name) => listed.length === 0 ? unlisted(vendor, name) : listedName(name, { vendor, listed }));

@@ -31,7 +31,7 @@ export function initText({ vendor, baseUrl, keyEnv, models }: InitAnswers, creat
   };
   const rows = models.map((model) => typeof model === "string" ? json(model) : unlistedText(model, vendor, created));
   const about = models.every((model) => typeof model === "string")
-    ? "Facts and prices of these models come from the catalog of the release: sluice models list"
+    ? "Data and prices of these models come from the catalog of the release: sluice models list"
     : "The catalog of the release does not have these models. Correct their context length and prices";
   return `// Configuration of Sluice. Show what it serves: sluice check. All members: docs/reference/configuration.md
 {
@@ -40,13 +40,13 @@ export function initText({ vendor, baseUrl, keyEnv, models }: InitAnswers, creat
     ${json(vendor)}: ${json(upstream)}
   },
 
-  // Models that clients can use, beside the embedded ones (sluice/echo, sluice/canvas).
+  // Models that clients can use, in addition to the embedded ones (sluice/echo, sluice/canvas).
   // ${about}.
   "models": [
     ${rows.join(",\n    ")}
   ],
 
-  // Rights and limits of keys. Make a key: sluice keys add NAME
+  // Permissions and limits of keys. Make a key: sluice keys add NAME
   "groups": {
     "default": {
       // "key_limits": { "requests_per_minute": 60 },
@@ -58,7 +58,7 @@ export function initText({ vendor, baseUrl, keyEnv, models }: InitAnswers, creat
   // The admin API and the console, under /admin. Make the key with: openssl rand -hex 32
   // "admin": { "key": { "env": "SLUICE_ADMIN_KEY" } },
 
-  // The address for clients. 0.0.0.0 is every interface: put a reverse proxy with TLS in front of it.
+  // The address for clients. 0.0.0.0 listens on every interface: then put a reverse proxy with TLS in front of it.
   "listen": { "hostname": "127.0.0.1", "port": 8790 }
 }
 `;

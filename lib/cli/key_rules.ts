@@ -59,12 +59,12 @@ function changedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["li
     values[flag] === undefined ? [] : [[name, readNumber(flag, values[flag])]]
   );
   const reportOnly = switches.has("report-only");
-  if (reportOnly && switches.has("enforce")) throw new UsageError("--report-only and --enforce exclude each other");
+  if (reportOnly && switches.has("enforce")) throw new UsageError("--report-only and --enforce cannot be combined");
   if (fromFlags.length === 0 && !reportOnly && !switches.has("enforce")) return undefined;
   const { report_only = false, ...all } = { ...present, ...Object.fromEntries(fromFlags) };
   const limits = Object.entries(all).filter(([, limit]) => limit !== undefined);
   if (limits.length === 0 && (reportOnly || switches.has("enforce"))) {
-    throw new UsageError("--report-only and --enforce are about limits, and the key has none of its own");
+    throw new UsageError("--report-only and --enforce require limits, and the key has none of its own");
   }
   if (limits.length === 0) return { limits: undefined };
   return {
@@ -77,7 +77,7 @@ function changedBudget({ budget, period }: KeyRuleFlags["values"], present: KeyR
   if (budget === UNSET) return { budget: undefined };
   const usd = budget ?? present?.usd;
   if (usd === undefined) {
-    throw new UsageError("--period is about a budget, and the key has none of its own: add --budget");
+    throw new UsageError("--period requires a budget, and the key has none of its own: add --budget");
   }
   const newPeriod = period ?? present?.period;
   return { budget: { usd, ...(newPeriod !== undefined && { period: newPeriod }) } };

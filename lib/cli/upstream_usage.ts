@@ -92,8 +92,12 @@ async function comparisonOf(values: UpstreamCommand["values"], period: Period): 
     return undefined;
   }
   const filter = (["key", "group", "model", "user", "tag"] as const).find((flag) => values[flag] !== undefined);
-  if (filter !== undefined) throw new UsageError(`Cannot use --${filter} with --invoice: an invoice is for all`);
-  if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream, which sent it");
+  if (filter !== undefined) {
+    throw new UsageError(`Cannot use --${filter} with --invoice: an invoice covers all requests`);
+  }
+  if (values.upstream === undefined) {
+    throw new UsageError("Cannot use --invoice without --upstream, the name of the upstream that sent it");
+  }
   await readFlags(() => requireDays(invoice, period));
   return { invoice, tolerance };
 }

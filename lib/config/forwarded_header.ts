@@ -49,5 +49,5 @@ export const forwardedHeaderSchema = z.string().max(128).regex(/^[a-z0-9][a-z0-9
   error: 'Expected a header name in lower case, or its beginning and *, such as "x-ratelimit-*"',
   abort: true,
 }).refine((pattern) => forbiddenHeader(pattern) === undefined, {
-  error: ({ input }) => `Cannot pass on ${forbiddenHeader(String(input))}: the gateway or its connection sets it`,
+  error: ({ input }) => `Cannot forward ${forbiddenHeader(String(input))}: the gateway or its connection sets it`,
 });

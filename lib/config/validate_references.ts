@@ -156,7 +156,7 @@ function* alertProblems({ alerts }: JsonObject, env: ReadEnvironment): Generator
   const weak = secret === undefined ? undefined : secretProblem(secret, env(secret));
   if (weak !== undefined) yield formatProblem(["alerts", "secret", "env"], weak);
   if (alerts.secret === undefined && alerts.format !== "slack") {
-    yield formatProblem(["alerts", "secret"], 'Missing: webhooks of format "sluice" are signed');
+    yield formatProblem(["alerts", "secret"], 'Missing: alerts in the format "sluice" must be signed');
   }
 }
 

@@ -45,7 +45,7 @@ export function configurationPage(_request: Request, context: RouteContext): Pro
               <ul>{last_error.problems.map((problem) => <li>{problem}</li>)}</ul>
             </div>
           )}
-          <h2>The file, and what runs</h2>
+          <h2>The file and the configuration in force</h2>
           <Differences running={config} preview={preview} />
           {session.role === "admin" && <ActionForms session={session} />}
           <h2>Warnings</h2>
@@ -54,7 +54,7 @@ export function configurationPage(_request: Request, context: RouteContext): Pro
             rows={warnings.map(({ path, message }) => [<code>{path}</code>, message])}
             empty="There are none."
           />
-          <h2>What runs, without secrets</h2>
+          <h2>The configuration in force, without secrets</h2>
           <pre tabIndex={0}>{JSON.stringify(withoutSecrets(config), null, 2)}</pre>
         </>
       ),
@@ -90,7 +90,7 @@ function Differences({ running, preview }: { running: Config; preview: Preview }
     );
   }
   const differences = configDifferences(running, preview.config);
-  const same = preview.isNew ? "Only secrets differ." : "What runs is what the file says.";
+  const same = preview.isNew ? "Only secrets differ." : "The configuration in force is that of the file.";
   return (
     <>
       <Table

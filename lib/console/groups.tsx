@@ -101,7 +101,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
           ]}
         />
         <DayChart days={usage.lines} since={since} until={until} />
-        <h2>Limits of all its keys together</h2>
+        <h2>Limits that all its keys share</h2>
         <LimitTable limits={limits} />
         <h2>Members</h2>
         {await membersTable(gateway, name)}

@@ -62,7 +62,7 @@ function NodeTable({ nodes }: { nodes: readonly NodeState[] }): VNode {
         <Count value={facts.open_requests} />,
         `${facts.loop_lag_ms} ms`,
         megabytes(facts.rss_bytes),
-        facts.store && facts.ledger ? "answers" : <State state="unavailable" text="out of reach" />,
+        facts.store && facts.ledger ? "answers" : <State state="unavailable" text="unreachable" />,
         limitsText(facts),
         <Count value={facts.journal_entries} />,
         facts.config_version,
@@ -75,7 +75,7 @@ function NodeTable({ nodes }: { nodes: readonly NodeState[] }): VNode {
 
 function limitsText({ limits, limits_healthy }: Pick<NodeFacts, "limits" | "limits_healthy">): string {
   if (limits === "memory") return "in this process";
-  return limits_healthy ? "in Redis" : "Redis is out of reach";
+  return limits_healthy ? "in Redis" : "Redis is unreachable";
 }
 
 function megabytes(bytes: number): string {

@@ -152,7 +152,7 @@ function linesOf(text: string): string[] {
 function readTokens({ max_tokens: text }: typeof FIELDS): number | undefined {
   if (text.trim() === "") return undefined;
   if (/^\d{1,7}$/.test(text.trim())) return Number(text);
-  throw new GatewayError("invalid", `Cannot read the most tokens "${text}": expected a whole number`);
+  throw new GatewayError("invalid", `Cannot read the maximum number of tokens "${text}": expected a whole number`);
 }
 
 /** Reads the tools. Those in the protocol's own form stay as they are; simple functions are converted to that form. */
@@ -185,7 +185,7 @@ function readMore({ more }: typeof FIELDS): JsonObject {
   const members = readJson(more, "further members");
   if (!isObject(members)) throw new GatewayError("invalid", "Cannot read the further members: expected a JSON object");
   const reserved = ["model", "models", "stream"].find((name) => Object.hasOwn(members, name));
-  if (reserved !== undefined) throw new GatewayError("invalid", `Cannot set "${reserved}" here: the form decides it`);
+  if (reserved !== undefined) throw new GatewayError("invalid", `Cannot set "${reserved}" here: the form sets it`);
   return members;
 }
 

@@ -38,7 +38,7 @@ async function signInByLink(
   const admin = requireAdmin(gateway);
   if (!acceptsSignInLinks(config) || !await takeSignInLink(store.operators, token, now())) {
     return refuseCredential(
-      new GatewayError("unauthenticated", "This link is not valid any more: it works once, within ten minutes"),
+      new GatewayError("unauthenticated", "This link is no longer valid: it works once, within ten minutes"),
     );
   }
   await logChange(gateway, { ...originOf(context), author: "one_time_link", action: "sign_in" });

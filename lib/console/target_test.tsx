@@ -43,7 +43,7 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
     const model = gateway.catalog.models.find(({ id }) => id === fields.get("model"));
     const target = model?.targets[Number(fields.get("target") || NaN)];
     if (model === undefined || target === undefined) {
-      throw new GatewayError("not_found", "Cannot test this target: it is not in the catalog any more");
+      throw new GatewayError("not_found", "Cannot test this target: it is no longer in the catalog");
     }
     const result = await testTarget(gateway, { model, target, signal: request.signal });
     const { status, ms, requestId, message } = result;

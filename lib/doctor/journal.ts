@@ -9,7 +9,7 @@ export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">):
   if (store.kind !== "postgres") return notes.found;
   if (nodes.journal === null) {
     notes.warn(
-      "There is no journal: while the store is out of reach, requests that cost are refused",
+      "There is no journal: while the store is unreachable, requests with a cost are refused",
       "Set nodes.journal to a file, unless no disk outlives the process",
     );
     return notes.found;

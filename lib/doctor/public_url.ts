@@ -186,11 +186,11 @@ async function checkClientAddress(notes: Notes, options: PublicUrlOptions): Prom
   if (seen === own) return notes.ok(`The gateway sees the client's address (${seen})`);
   if (isPrivate(seen)) {
     return notes.warn(
-      `The gateway takes this client for ${seen}, although it is ${own ?? "another one"}`,
+      `The gateway sees this client as ${seen}, although it is ${own ?? "another one"}`,
       `If ${seen} is the proxy, add it to trusted_proxies, and have the proxy send X-Forwarded-For`,
     );
   }
-  notes.ok(`The gateway takes this client for ${seen}, which may be its address on the internet`);
+  notes.ok(`The gateway sees this client as ${seen}, which may be its address on the internet`);
 }
 
 /** Returns the client address that the gateway sees; `undefined` if it does not answer. */

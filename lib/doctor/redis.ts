@@ -69,7 +69,7 @@ async function checkAnswers(notes: Notes, { redis, where, timeoutMs }: RedisServ
   if (ms <= Math.min(MAX_ROUND_TRIP_MS, timeoutMs / 2)) notes.ok(`${where} answers within ${formatMs(ms)}`);
   else {
     notes.warn(
-      `${where} takes ${formatMs(ms)} to answer; after ${timeoutMs} ms it counts as out of reach`,
+      `${where} takes ${formatMs(ms)} to answer; after ${timeoutMs} ms it counts as unreachable`,
       "Move gateway and server closer together, or raise nodes.limits_timeout_ms",
     );
   }

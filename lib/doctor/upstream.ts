@@ -204,7 +204,7 @@ async function sendEmptyRequest(probe: UpstreamProbe, listStatus?: number): Prom
   }
   if (reply.status < 300) {
     return notes.warn(
-      `It answers an empty request with ${reply.status}, which model hosts do not`,
+      `It answers an empty request with ${reply.status}, unlike model hosts`,
       "Check base_url: something else may answer there",
     );
   }
@@ -235,7 +235,7 @@ function reportMissingModels({ notes, host, models }: UpstreamProbe, { text }: T
   const listed = readIds(text);
   if (listed === undefined) {
     return notes.warn(
-      "Its list of models is not one",
+      "Its list of models has an unknown format",
       "Check base_url: something else seems to answer there",
     );
   }

@@ -89,7 +89,7 @@ export async function claimRequest(
 function lostClaimError(): GatewayError {
   return new GatewayError(
     "overloaded",
-    "Cannot continue the request: this node lost its connection to the store for too long",
+    "Cannot continue the request: this node was disconnected from the store for too long",
     { retryAfterMs: RETRY_MS },
   );
 }

@@ -18,7 +18,7 @@ export function checkPixels({ width, height }: Size): void {
   if (width * height <= MAX_PIXELS) return;
   throw new GatewayError(
     "invalid",
-    `Cannot decode an image of ${width}x${height}: the most is ${MAX_PIXELS} pixels, such as 4096x4096`,
+    `Cannot decode an image of ${width}x${height}: the maximum is ${MAX_PIXELS} pixels, such as 4096x4096`,
     { param: "image" },
   );
 }

@@ -15,7 +15,7 @@ const MAX_IMAGES = 16;
 export const editSchema = z.looseObject({
   ...sharedFields,
   quality: z.enum(["low", "medium", "high"]).nullish()
-    .describe("Required, unless the operator has set a default; does not change the price"),
+    .describe("Required unless the operator has set a default. Does not affect the price"),
   input_fidelity: z.enum(["high", "low"]).nullish(),
 });
 

@@ -10,7 +10,7 @@ import type { ImageRequest } from "./types.ts";
 export const generationSchema = z.looseObject({
   ...sharedFields,
   quality: z.enum(["auto", "low", "medium", "high"]).nullish()
-    .describe("Required, unless the operator has set a default; does not change the price"),
+    .describe("Required unless the operator has set a default. Does not affect the price"),
   style: z.enum(["vivid", "natural"]).nullish(),
 });
 

@@ -57,7 +57,7 @@ export function storedAnswer({ status, headers, body }: AnswerRecord): StoredAns
   if (body !== undefined) return { status, headers, body };
   throw new GatewayError(
     "invalid",
-    "Cannot answer again: the request with this Idempotency-Key was done, but its answer was not stored; use a new key",
+    "Cannot answer again: the request with this Idempotency-Key was completed, but its answer was not stored; use a new key",
     { code: "idempotent_answer_gone" },
   );
 }

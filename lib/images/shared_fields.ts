@@ -22,21 +22,25 @@ export interface ImageDefaults {
 export const sharedFields = {
   model: z.string().min(1).max(256).describe("Id of an image model"),
   prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${MAX_PROMPT_CHARS} characters` })
-    .describe(`What to show, in at most ${MAX_PROMPT_CHARS} characters`),
-  n: z.number().int().min(1).max(MAX_IMAGES).nullish().describe("Number of images; default 1"),
-  size: z.string().nullish().describe("`auto` (the default) or `<width>x<height>`"),
-  output_format: z.enum(IMAGE_FORMATS).nullish().describe("Default png"),
-  output_compression: z.number().int().min(0).max(100).nullish().describe("Quality of jpeg and webp"),
+    .describe(`Description of the image, at most ${MAX_PROMPT_CHARS} characters`),
+  n: z.number().int().min(1).max(MAX_IMAGES).nullish().describe("Number of images. Default: 1"),
+  size: z.string().nullish().describe("`<width>x<height>` or `auto`. Default: auto"),
+  output_format: z.enum(IMAGE_FORMATS).nullish().describe("Default: png"),
+  output_compression: z.number().int().min(0).max(100).nullish().describe(
+    "Quality of JPEG and WebP images, in percent",
+  ),
   background: z.enum(["opaque", "auto"], {
     error: ({ input }) =>
       `Expected "opaque" or "auto"${input === "transparent" ? '; "transparent" is unsupported' : ""}`,
-  }).nullish().describe("Default auto"),
+  }).nullish().describe("Default: auto"),
   moderation: z.enum(["auto", "low"]).nullish(),
   response_format: z.literal("b64_json", {
     error: 'Expected "b64_json": images are returned as base64, URLs are not supported',
   }).nullish(),
-  stream: z.boolean().nullish().describe("Answer as server-sent events; default false"),
-  partial_images: z.number().int().min(0).max(3).nullish().describe("Previews per image of a stream; default 0"),
+  stream: z.boolean().nullish().describe("Whether to stream the answer as server-sent events. Default: false"),
+  partial_images: z.number().int().min(0).max(3).nullish().describe(
+    "Number of previews per image in a stream. Default: 0",
+  ),
   user: z.string().nullish(),
 };
 
@@ -86,7 +90,7 @@ export function readShared(
   const stream = body.stream ?? false;
   const partialImages = body.partial_images ?? 0;
   if (partialImages > 0 && !stream) {
-    throw new GatewayError("invalid", "Partial images need stream: true", { param: "partial_images" });
+    throw new GatewayError("invalid", "Partial images require stream: true", { param: "partial_images" });
   }
   return {
     model: body.model,

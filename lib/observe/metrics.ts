@@ -77,7 +77,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     buckets: BUCKETS,
   });
   const total: Histogram = registry.histogram("sluice_request_seconds", {
-    help: "Time to the end of a request, streams included.",
+    help: "Time to the end of a request, including streams.",
     labels: ["endpoint"],
     buckets: BUCKETS,
   });
@@ -196,20 +196,20 @@ const MAX_GROUP_READINGS = 40;
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   const gauge = (name: string, help: string, value: () => number) =>
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
-  gauge("sluice_open_requests", "Running requests, streams included.", vitals.openRequests);
+  gauge("sluice_open_requests", "Running requests, including streams.", vitals.openRequests);
   gauge("sluice_open_streams", "Running streams.", vitals.openStreams);
   gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", vitals.heldBytes);
   gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", vitals.keptBytes);
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
-  gauge("sluice_store_up", "1 while the store of keys and bills answers, else 0.", () => vitals.storeUp() ? 1 : 0);
+  gauge("sluice_store_up", "1 while the store of keys and the ledger answers, else 0.", () => vitals.storeUp() ? 1 : 0);
   gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", vitals.journalEntries);
   gauge(
     "sluice_limits_store_up",
     "1 while limits are shared by all nodes, else 0.",
     () => vitals.limitsStoreUp() ? 1 : 0,
   );
-  gauge("sluice_config_version", "Number of the configuration in force.", vitals.configVersion);
+  gauge("sluice_config_version", "Version number of the configuration in force.", vitals.configVersion);
   gauge(
     "sluice_config_healthy",
     "1 while the configuration in force is the latest, else 0.",
@@ -234,7 +234,7 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
     vitals.groupBudgetsLeft,
   );
   ofGroups("sluice_group_limit", limitLabels, "Limits of groups, by unit. The 40 most used.", vitals.groupLimits);
-  ofGroups("sluice_group_limit_left", limitLabels, "Present rest of the limits of groups.", vitals.groupLimitsLeft);
+  ofGroups("sluice_group_limit_left", limitLabels, "Current rest of the limits of groups.", vitals.groupLimitsLeft);
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
   registry.read("sluice_log_lines_lost_total", {
     help: "Log lines lost because their reader was too slow.",

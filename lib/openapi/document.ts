@@ -17,9 +17,9 @@ const ESCAPED_ID_NOTE = "An id whose slash is escaped (`vendor%2Fname`) returns 
 
 /** Query parameters of lists with pages. */
 const PAGE_PARAMETERS = {
-  limit: "Most models of the answer, 1 to 1000; absent: all",
-  after_id: "Id of a model: those after it",
-  before_id: "Id of a model: those right before it",
+  limit: "Maximum number of models in the answer, 1 to 1000. Default: all",
+  after_id: "Id of a model: list those after it",
+  before_id: "Id of a model: list those immediately before it",
 };
 
 /** Returns an operation that sends a request to a model, which may fail with 502 or 504. */
@@ -28,12 +28,12 @@ function modelOperation(summary: string, body: z.ZodType, reply: z.ZodType, more
 }
 
 /** The query parameter with the key, in Google's protocol. */
-const GOOGLE_KEY = { key: "The API key, where no header has it" };
+const GOOGLE_KEY = { key: "The API key, if no header has it" };
 
 /** The operation for all methods of a model in Gemini's protocol. */
 const GEMINI: Operation = {
   summary: "Generate content: the id ends with `:generateContent`, `:streamGenerateContent` or `:countTokens`",
-  query: { ...GOOGLE_KEY, alt: "`sse`: a stream has server-sent events; absent: it is a JSON array" },
+  query: { ...GOOGLE_KEY, alt: "`sse` streams server-sent events. Default: a stream is a JSON array" },
   body: gemini.schema.omit({ model: true, stream: true }),
   reply: z.union([answers.contentReplySchema, answers.contentArraySchema, answers.tokenCountSchema]),
   streams: true,
@@ -46,7 +46,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /readyz": { summary: "Check that the gateway can answer requests", reply: answers.healthSchema, others: [503] },
   "GET /openapi.json": { summary: "This description", reply: answers.describedSchema, others: [304] },
   "GET /v1/usage": {
-    summary: "Get the spending of this API key, and the rest of its limits and budgets",
+    summary: "Get the spending of this API key, and what remains of its limits and budgets",
     query: {
       user: "An end user, instead of the header `x-sluice-user`: `user_budget` shows what this end user has left",
     },
@@ -72,7 +72,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     streams: true,
   }),
   "GET /v1/responses": {
-    summary: "Open a WebSocket; each of its `response.create` messages has the body of `POST /v1/responses`",
+    summary: "Open a WebSocket. Each `response.create` message has the body of `POST /v1/responses`",
     status: 101,
   },
   "POST /v1/responses": modelOperation("Create a response", responses.schema, answers.responseSchema, {
@@ -109,7 +109,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     answers.rerankingSchema,
   ),
   "GET /anthropic/api/hello": {
-    summary: "Check that the gateway answers, as Claude Code does",
+    summary: "Check that the gateway answers (called by Claude Code)",
     reply: answers.healthSchema,
   },
   "GET /anthropic/v1/models": {
@@ -141,14 +141,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "List language models, Gemini's format",
     query: {
       ...GOOGLE_KEY,
-      pageSize: "Most models of the answer; absent: all",
+      pageSize: "Maximum number of models in the answer. Default: all",
       pageToken: "`nextPageToken` of the page before",
     },
     reply: answers.geminiListSchema,
     others: [304],
   },
   "GET /v1beta/models/[provider]": {
-    summary: "Get one language model by an id without a slash, or with an escaped one, Gemini's format",
+    summary: "Get one language model by an id without a slash or with an escaped slash, Gemini's format",
     query: GOOGLE_KEY,
     reply: answers.geminiModelSchema,
     others: [304, 404],
@@ -172,7 +172,7 @@ const OPERATIONS_WITH_QUALITY: Readonly<Record<string, Operation>> = Object.from
     if (operation === undefined) throw new RangeError(`Cannot describe "${name}": it is no operation`);
     return [name, {
       ...operation,
-      body: z.looseObject({ ...shape, quality: shape.quality.unwrap().unwrap().describe("Does not change the price") }),
+      body: z.looseObject({ ...shape, quality: shape.quality.unwrap().unwrap().describe("Does not affect the price") }),
     }];
   }),
 );
@@ -190,7 +190,7 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
     info: {
       title: "Sluice",
       version: "1",
-      description: "Gateway for language and image models: four text protocols, images, embeddings, one catalog.",
+      description: "Gateway for language and image models: four text protocols, images, embeddings and reranking.",
     },
     paths: describePaths(needsQuality ? { ...OPERATIONS, ...OPERATIONS_WITH_QUALITY } : OPERATIONS),
     components: {

@@ -69,7 +69,7 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
     }),
     responses: {
       [status]: {
-        description: streams === true ? "The answer; server-sent events with `stream: true`" : "The answer",
+        description: streams === true ? "The answer, as server-sent events with `stream: true`" : "The answer",
         ...((reply !== undefined || streams !== undefined) && {
           content: {
             ...(reply !== undefined && { "application/json": { schema: jsonSchema(reply) } }),
@@ -91,7 +91,7 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
 
 /** Returns a status other than success, as clients of the path see it, and its description. */
 function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
-  if (status === 304) return ["304", { description: "Not modified: the tag in `If-None-Match` is current" }];
+  if (status === 304) return ["304", { description: "Not modified: the ETag in `If-None-Match` is current" }];
   if (path === "/readyz" && status === 503) {
     // While the process shuts down, the response is an error instead.
     return ["503", {
@@ -103,7 +103,7 @@ function otherReply(path: string, status: number): [status: string, reply: JsonO
   const name = isNative ? "AnthropicError" : path.startsWith("/v1beta/") ? "GoogleError" : "OpenaiError";
   const schema = { $ref: `#/components/schemas/${name}` };
   return [String(isNative && status === 503 ? 529 : status), {
-    description: "An error in the shape of the protocol",
+    description: "An error in the protocol's format",
     content: { "application/json": { schema } },
   }];
 }

@@ -16,7 +16,9 @@ const pricing = z.strictObject({
   input_cache_read: priceSchema,
   input_cache_write_5m: priceSchema,
   input_cache_write_1h: priceSchema,
-  input_image: priceSchema.optional().describe("Image models: per token of uploaded images that the upstream reports"),
+  input_image: priceSchema.optional().describe(
+    "Image models: per token of uploaded images, as reported by the upstream",
+  ),
   request: priceSchema.optional().describe("Rerank models: per search"),
 }).describe("USD per token, as decimal strings");
 
@@ -30,7 +32,7 @@ const topProvider = z.strictObject({
 export const compatibleModelSchema = z.strictObject({
   id: z.string().describe("<vendor>/<model_name>"),
   object: z.literal("model"),
-  created: z.number().int().describe("Unix time of addition, in seconds"),
+  created: z.number().int().describe("Time at which the model was added, as Unix time in seconds"),
   owned_by: z.string(),
   canonical_slug: z.string(),
   name: z.string(),
@@ -49,7 +51,7 @@ export const compatibleModelSchema = z.strictObject({
     min_dimensions: z.number().int().optional(),
     max_input_tokens: z.number().int(),
     space: z.string().nullable(),
-  }).optional().describe("Embedding models: their vectors"),
+  }).optional().describe("Embedding models: properties of their vectors"),
 });
 
 /** The list at `/v1/models`. */
@@ -154,7 +156,7 @@ export const anthropicErrorSchema = z.strictObject({
   error: z.strictObject({
     type: z.string(),
     message: z.string(),
-    details: z.strictObject({ error_code: z.string() }).optional().describe("Only for errors about threads"),
+    details: z.strictObject({ error_code: z.string() }).optional().describe("Only in errors about threads"),
   }),
   request_id: z.string(),
 });
@@ -176,7 +178,7 @@ export const chatReplySchema = z.looseObject({
     message: z.looseObject({
       role: z.literal("assistant"),
       content: z.string().nullable(),
-      refusal: z.string().nullish().describe("Absent if the model's host leaves it out"),
+      refusal: z.string().nullish().describe("Absent if the model's host omits it"),
     }),
     finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
   })),
@@ -228,7 +230,7 @@ export const messageSchema = z.looseObject({
 /** The answer of `/anthropic/v1/messages/count_tokens`. */
 export const countReplySchema = z.strictObject({ input_tokens: z.number().int() });
 
-const numInputImages = z.number().int().optional().describe("Edits only: number of edited images");
+const numInputImages = z.number().int().optional().describe("Edits only: number of input images");
 
 /** The answer of the image endpoints if it is not streamed. */
 export const imageResultSchema = z.strictObject({
@@ -261,12 +263,14 @@ export const ownUsageSchema = z.strictObject({
   spent: z.array(z.strictObject({ period, since: z.iso.datetime(), spent_usd: amount }))
     .describe("Costs of this key's requests today and this month (UTC)"),
   budgets: z.array(z.strictObject({
-    owner: z.enum(["key", "group"]).describe("`key`: of this key alone; `group`: of all keys of its group together"),
+    owner: z.enum(["key", "group"]).describe(
+      "`key`: the budget of this key; `group`: the budget shared by all keys of its group",
+    ),
     period,
     budget_usd: amount,
-    spent_usd: amount.optional().describe("Absent for the group's budget"),
-    held_usd: amount.optional().describe("Held for running requests; absent for the group's budget"),
-    left_usd: amount.describe("Below 0 if the budget was lowered below the spent amount"),
+    spent_usd: amount.optional().describe("Absent for a group's budget"),
+    held_usd: amount.optional().describe("Held for running requests; absent for a group's budget"),
+    left_usd: amount.describe("Negative if the budget was lowered below the amount already spent"),
     resets_at: z.iso.datetime().nullable().describe("Start of the next period; null for a budget that never resets"),
   })),
   user_budget: z.strictObject({
@@ -274,26 +278,26 @@ export const ownUsageSchema = z.strictObject({
     budget_usd: amount,
     require_user: z.boolean().describe("Whether each request must name its end user"),
     user: z.string().optional().describe(
-      "The end user named by this request; if none is named, the members below are absent",
+      "The end user named by this request; absent, with the following members, if it names none",
     ),
     spent_usd: amount.optional(),
     held_usd: amount.optional(),
     left_usd: amount.optional(),
     resets_at: z.iso.datetime().nullable().optional(),
-  }).nullable().describe("The budget of each end user of this key; null if there is none"),
+  }).nullable().describe("Budget of each end user of this key; null if there is none"),
   limits: z.array(z.strictObject({
     owner: z.enum(["key", "group", "model"]).describe(
-      "`key`: of this key alone; `group`: of all keys of its group; `model`: of all keys together",
+      "`key`: limit of this key; `group`: shared by all keys of its group; `model`: shared by all keys",
     ),
-    model: z.string().optional().describe("Id of the model that the limit belongs to"),
+    model: z.string().optional().describe("Id of the model that the limit applies to"),
     unit: z.enum(["requests", "tokens", "concurrency"])
       .describe("Requests or tokens within 60 seconds, or concurrent requests"),
     limit: z.number().int().min(0),
     used: z.number().int().min(0).describe("Used by all keys that share the limit"),
     left: z.number().int().min(0),
     resets_at: z.iso.datetime().nullable()
-      .describe("Time at which the whole limit is available again; null if it is now, and for concurrency"),
-  })).describe("Without limits that only report"),
+      .describe("Time at which the whole limit is available again; null if it is available now, or for concurrency"),
+  })).describe("Limits that only report are left out"),
 });
 
 /** The answer of `/v1/usage`. It does not reveal what other keys spend. */
@@ -326,7 +330,7 @@ export const rerankingSchema = z.looseObject({
 /** The answer of the health endpoints. */
 export const healthSchema = z.strictObject({
   status: z.string(),
-  message: z.string().optional().describe("The reasons in one sentence, if the status is not ok"),
+  message: z.string().optional().describe("The reasons in one sentence; absent if the status is `ok`"),
   loop_lag_ms: z.number().int().min(0).optional().describe("Current delay of the event loop"),
   loop_lag_max_ms: z.number().int().min(0).optional().describe(
     "Longest delay of the event loop in the last 15 seconds",

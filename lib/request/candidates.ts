@@ -91,7 +91,7 @@ export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
 
 /** Returns the error for a request whose preferences exclude every target. SDKs are told not to retry. */
 export function noTargetLeft(why: string): GatewayError {
-  return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
+  return new GatewayError("overloaded", `Cannot satisfy the request's routing preferences: ${why}`, { final: true });
 }
 
 function candidateOf(

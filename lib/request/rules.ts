@@ -37,7 +37,9 @@ export function checkModelRules(
   }
   const tools = plain === undefined ? prompt.tools.length : plain.tools;
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
-    throw new GatewayError("invalid", `Cannot give tools to ${model.id}: it calls none`, { param: "tools" });
+    throw new GatewayError("invalid", `Cannot use tools with ${model.id}: it does not support them`, {
+      param: "tools",
+    });
   }
   const facts = { protocol, model, vendorState: prompt.vendorState === true, privateNetworks };
   // Plain messages have no media but images in base64.
@@ -92,7 +94,7 @@ function checkHost(url: string, { protocol, privateNetworks }: MediaFacts): void
     createAddressGuard(privateNetworks)(address, address);
   } catch (cause) {
     if (!(cause instanceof BlockedAddress)) throw cause;
-    throw new GatewayError("invalid", "Cannot use this address: it is in a network that is closed to media", {
+    throw new GatewayError("invalid", "Cannot use this address: media must not be fetched from its network", {
       param: PARAMETER_NAMES[protocol].messages,
       cause,
     });
@@ -139,12 +141,12 @@ function checkModality(
   const param = { param: PARAMETER_NAMES[protocol].messages };
   // Claude Code (2.1.330) recognizes Anthropic's messages, removes its images or documents, and continues.
   if (protocol === "messages" && modality === "image") {
-    throw new GatewayError("invalid", `Could not process image with ${id}: it reads ${reads}`, param);
+    throw new GatewayError("invalid", `Could not process image with ${id}: it accepts ${reads}`, param);
   }
   if (protocol === "messages" && modality === "file") {
-    throw new GatewayError("invalid", `${id} does not support PDF input: it reads ${reads}`, param);
+    throw new GatewayError("invalid", `${id} does not support PDF input: it accepts ${reads}`, param);
   }
-  throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, param);
+  throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it accepts ${reads}`, param);
 }
 
 /**
@@ -161,13 +163,12 @@ function checkReasoning(
     throw isMessages
       ? new GatewayError(
         "invalid",
-        `thinking.type.enabled is not supported by ${model.id}; it decides by itself, steered by ` +
-          'output_config.effort with thinking.type "adaptive"',
+        `thinking.type.enabled is not supported by ${model.id}; use output_config.effort with thinking.type "adaptive"`,
         { param: names.mode },
       )
       : new GatewayError(
         "invalid",
-        `${names.budget}: ${model.id} takes no budget of reasoning tokens; it decides by itself, steered by ${names.effort}`,
+        `${names.budget}: ${model.id} does not support a budget of reasoning tokens; use ${names.effort}`,
         { param: names.budget },
       );
   }
@@ -175,7 +176,7 @@ function checkReasoning(
   if (mode === "adaptive" && isMessages && !modes.includes("adaptive")) {
     throw new GatewayError(
       "invalid",
-      `thinking.type.adaptive is not supported by ${model.id}; it takes "enabled" with budget_tokens`,
+      `thinking.type.adaptive is not supported by ${model.id}; use "enabled" with budget_tokens`,
       { param: names.mode },
     );
   }
@@ -183,7 +184,7 @@ function checkReasoning(
     const supported = efforts.map((name) => `"${name}"`).join(", ");
     throw new GatewayError(
       "invalid",
-      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it takes ${supported}`,
+      `${names.effort}: ${model.id} does not support the effort parameter "${effort}"; it accepts ${supported}`,
       { param: names.effort },
     );
   }

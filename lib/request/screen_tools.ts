@@ -254,7 +254,7 @@ export class ToolScreening {
     const { groupName } = this.#permissions;
     return new GatewayError(
       "invalid",
-      `Cannot use tool_choice: it wants the hosted tool "${tool}", which group "${groupName}" may not use. ` +
+      `Cannot use tool_choice: it selects the hosted tool "${tool}", which group "${groupName}" may not use. ` +
         `The operator can allow it in groups.${groupName}.hosted_tools`,
       { param: "tool_choice" },
     );
@@ -266,5 +266,5 @@ const CLIENT_CHOICES: ReadonlySet<string> = new Set(["auto", "none", "any", "req
 
 /** Returns the error for a member name that some servers treat as the name `usual`. */
 export function spellingError(param: string, usual: string): GatewayError {
-  return new GatewayError("invalid", `Cannot use ${param}: some servers take it for ${usual}`, { param });
+  return new GatewayError("invalid", `Cannot use ${param}: some servers treat it as ${usual}`, { param });
 }

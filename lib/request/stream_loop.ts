@@ -355,7 +355,7 @@ export class StreamLoop {
     const heldUpMs = this.#heldUpMs + (this.#isPulled ? 0 : this.#timer.elapsedMs);
     if (!(thrown instanceof GatewayError) || thrown.fault !== "overtime") return thrown;
     if (heldUpMs < CLIENT_DELAY_MS || heldUpMs < totalMs * CLIENT_DELAY_SHARE) return thrown;
-    const message = `Cannot go on with this answer: it was read too slowly to be whole within ${totalMs / 1000} s`;
+    const message = `Cannot finish this answer: the client read too slowly to receive it within ${totalMs / 1000} s`;
     return new GatewayError("too_slow", message);
   }
 

@@ -291,7 +291,7 @@ export class StreamMeter {
     if (!this.#holdsTooMuch) return [];
     const frames = this.#release(this.#held.findLastIndex((frame) => this.#charge.codec.hasUsage(frame)));
     if (!this.#holdsTooMuch) return frames;
-    throw new GatewayError("upstream", "Cannot read the upstream's stream: too much follows its usage");
+    throw new GatewayError("upstream", "Cannot read the upstream's stream: too much data follows its usage");
   }
 
   get #holdsTooMuch(): boolean {

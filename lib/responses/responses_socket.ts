@@ -274,7 +274,7 @@ class ResponsesSocket {
 
   #expire(streamId: string | undefined): void {
     const minutes = MAX_AGE_MS / 60_000;
-    const error = new GatewayError("invalid", `This connection is ${minutes} minutes old, open another`, {
+    const error = new GatewayError("invalid", `This connection is ${minutes} minutes old: open a new one`, {
       code: "websocket_connection_limit_reached",
     });
     this.#send(writeMessageError(error), streamId);

@@ -51,7 +51,7 @@ function requireSameSpace(other: Model, first: Model): void {
   if (space !== undefined && other.embedding?.space === space) return;
   throw new GatewayError(
     "invalid",
-    `Model "${other.id}" cannot stand in for "${first.id}": their vectors are not of one space`,
+    `Model "${other.id}" cannot be a fallback for "${first.id}": their vector spaces differ`,
     { param: "models" },
   );
 }

@@ -37,11 +37,13 @@ const INPUT_FORMS = [
 /** Body of `POST /v1/embeddings`. Unknown members are allowed. */
 export const embeddingsSchema = z.looseObject({
   model: z.string().min(1).max(256),
-  input: z.unknown().meta({ anyOf: INPUT_FORMS, description: "One text or many, or their tokens" }),
+  input: z.unknown().meta({ anyOf: INPUT_FORMS, description: "A text, an array of texts, or the same as tokens" }),
   dimensions: z.number().int().min(1).max(65_536).nullish(),
   encoding_format: z.enum(["float", "base64"]).nullish().describe("Default: float"),
   user: z.string().nullish(),
-  models: fallbacksField.nullish().describe("Models to try next; they must declare the same space of vectors"),
+  models: fallbacksField.nullish().describe(
+    "Models to try if the first one fails; they must have the same vector space",
+  ),
   provider: providerField.nullish(),
 });
 

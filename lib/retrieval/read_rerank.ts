@@ -17,9 +17,9 @@ export const rerankSchema = z.looseObject({
   model: z.string().min(1).max(256),
   query: z.string().min(1, { error: "Expected a text that is not empty" }),
   documents: z.array(z.union([z.string(), z.looseObject({ text: z.string() })])).min(1).max(MAX_DOCUMENTS),
-  top_n: z.number().int().min(1).max(1_000_000).nullish().describe("Most results; absent: one for each document"),
+  top_n: z.number().int().min(1).max(1_000_000).nullish().describe("Maximum number of results. Default: all documents"),
   return_documents: z.boolean().nullish(),
-  models: fallbacksField.nullish().describe("Models to try next"),
+  models: fallbacksField.nullish().describe("Models to try if the first one fails"),
   provider: providerField.nullish(),
 });
 

@@ -352,6 +352,6 @@ function noTargetError(
     refusal: { targets: refusals.slice(0, MAX_REPORTED_TARGETS) },
   };
   return refusals.every(({ why }) => why === "cooling")
-    ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, options)
-    : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, options);
+    ? new GatewayError("exhausted", `${name} is at the limit of all its upstreams`, options)
+    : new GatewayError("overloaded", `${name} has no upstream available at the moment`, options);
 }

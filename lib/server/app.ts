@@ -99,7 +99,7 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   const { method } = request;
   // The target of CONNECT is a host without a path, so no route can match.
   if (method === "CONNECT") {
-    throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
+    throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is not a proxy", {
       headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
     });
   }
@@ -147,7 +147,7 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     record.group = caller.groupName;
     try {
       if (maxConcurrent !== undefined) {
-        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, most: maxConcurrent });
+        exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, limit: maxConcurrent });
       }
     } catch (error) {
       await enterRefusal(error, { gateway, requestId: exchange.requestId, record, caller });

@@ -42,7 +42,9 @@ const largeBodyQueue = createAdmissionQueue({
   waiting: 64,
   waitMs: 60_000,
   busy: () =>
-    new GatewayError("limited", "Cannot inflate another large body now: too many are waiting", { retryAfterMs: 2_000 }),
+    new GatewayError("limited", "Cannot decompress another large body now: too many are waiting", {
+      retryAfterMs: 2_000,
+    }),
 });
 
 /** Error for a body without content. */
@@ -314,7 +316,7 @@ export class BodyReservation {
 }
 
 function noRoom(reason: string): GatewayError {
-  return new GatewayError("limited", `Cannot take another request body now: ${reason}`, {
+  return new GatewayError("limited", `Cannot accept another request body now: ${reason}`, {
     retryAfterMs: BUDGET_RETRY_MS,
   });
 }

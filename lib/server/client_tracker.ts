@@ -79,7 +79,7 @@ export function refuseCredential(
   const address = addressOf(guarded);
   const { retryAfterMs, isLast } = failures.failed(address, { countsOwn: isOperators });
   if (retryAfterMs !== undefined) {
-    throw new GatewayError("limited", "Too many wrong keys came from this address: try again later", {
+    throw new GatewayError("limited", "Too many invalid keys came from this address: try again later", {
       retryAfterMs,
       cause: error,
     });
@@ -93,18 +93,18 @@ export function refuseCredential(
 /**
  * Counts a concurrent request of a client. A client is one key at one address, because several may share a key or an
  * address.
- * @param most the most concurrent requests of a client
+ * @param limit the most concurrent requests of a client
  * @returns a function that ends the count; undefined for a client without an address
  * @throws {GatewayError} `limited`
  */
 export function countConcurrent(
   guarded: GuardedRequest,
-  { clients, caller, most }: { clients: ClientTracker; caller: Caller; most: number },
+  { clients, caller, limit }: { clients: ClientTracker; caller: Caller; limit: number },
 ): (() => void) | undefined {
   const address = addressOf(guarded);
   return address === undefined
     ? undefined
-    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
+    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, limit);
 }
 
 /** Returns the client's address, found with the trusted proxies of the configuration; undefined if it is not known. */
@@ -166,19 +166,19 @@ const RETRY_MS = 1_000;
 export interface ClientConcurrency {
   /**
    * Counts a request until the returned function is called.
-   * @throws {GatewayError} `limited` if `most` requests of the client are already counted
+   * @throws {GatewayError} `limited` if `limit` requests of the client are already counted
    */
-  begin(client: string, most: number): () => void;
+  begin(client: string, limit: number): () => void;
 }
 
 /** Creates a counter without clients. It stores only clients with concurrent requests. */
 export function createClientConcurrency(): ClientConcurrency {
   const running = new Map<string, number>();
   return {
-    begin(client, most) {
+    begin(client, limit) {
       const count = running.get(client) ?? 0;
-      if (count >= most) {
-        const message = `Cannot take this request: ${most} with this API key from this address are under way`;
+      if (count >= limit) {
+        const message = `Too many requests at once: ${limit} with this API key from this address are running`;
         throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
       }
       running.set(client, count + 1);

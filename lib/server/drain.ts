@@ -68,7 +68,7 @@ export function createDrain(): Drain {
 
 /** Returns the error for a request that arrives after the shutdown has begun. */
 export function shutdownError(): GatewayError {
-  return new GatewayError("overloaded", "Cannot take this request: the gateway is shutting down", {
+  return new GatewayError("overloaded", "Cannot accept this request: the gateway is shutting down", {
     retryAfterMs: RETRY_MS,
   });
 }

@@ -168,12 +168,16 @@ function throwBrokenBody(cause: unknown): never {
 
 /** Returns the error for a body that breaks off: the client has disconnected, or its chunks are malformed. */
 function brokenBody(cause: unknown): GatewayError {
-  return new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", { cause });
+  return new GatewayError(
+    "invalid",
+    "Cannot read the body: the connection was closed early, or its framing is invalid",
+    { cause },
+  );
 }
 
 /** Returns the error for a body that arrives too slowly. */
 function tooSlow(): GatewayError {
-  return new GatewayError("too_slow", "Cannot wait for the body any longer: it comes too slowly", {
+  return new GatewayError("too_slow", "Cannot read the body: it arrives too slowly", {
     headers: { connection: "close" },
   });
 }

@@ -70,7 +70,7 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const reasons = [
     ...(ledger ? [] : ["the ledger cannot be written"]),
     ...(outage !== "none" ? [OUTAGE_REASONS[outage]] : store ? [] : ["the store does not answer"]),
-    ...(limits_healthy ? [] : ["the store of limits is out of reach"]),
+    ...(limits_healthy ? [] : ["the limits store is unreachable"]),
     ...(is_current ? [] : ["the configuration in force is not the latest one"]),
     ...describeFailing(rows, isFailing),
   ];
@@ -80,9 +80,9 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
 
 /** Reasons for the message, by the state of an outage of the shared store. */
 const OUTAGE_REASONS: Readonly<Record<Exclude<Outage, "none">, string>> = {
-  bridged: "the store is out of reach",
-  too_long: "the store has been out of reach for too long",
-  alone: "the store is out of reach of this node alone",
+  bridged: "the store is unreachable",
+  too_long: "the store has been unreachable for too long",
+  alone: "the store is unreachable from this node only",
 };
 
 /** Largest number of upstreams and models that a message names. */

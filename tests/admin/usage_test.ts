@@ -168,7 +168,7 @@ Deno.test("an invalid usage query names the parameter", async () => {
     ["group=nobody", "group", 'Cannot find group "nobody"'],
     ["model=no/model", "model", 'Cannot find model "no/model"'],
     ["by=upstream&key=nobody", "key", 'Cannot find key "nobody"'],
-    ["by=key&by=day", "by", 'two values of "by"'],
+    ["by=key&by=day", "by", 'one value of "by"'],
     ["upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
     ["by=key&upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
     ["by=upstream&upstream=nobody", "upstream", 'Cannot find upstream "nobody": it is not configured'],

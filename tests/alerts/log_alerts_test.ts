@@ -75,8 +75,8 @@ Deno.test("alerts about stores and the ledger say what follows, and why", () => 
     alertOf(line("ledger_failed", { fault: "disk full" }))?.text,
   ];
   assertEquals(texts, [
-    "The store of limits is out of reach: each node enforces its share of the limits",
-    "The store of limits is out of reach: requests with limits are refused",
-    'The ledger cannot be written: requests that cost are refused (disk full); the log has "ledger_failed"',
+    "The limits store is unreachable: each node enforces its share of the limits",
+    "The limits store is unreachable: requests with limits are refused",
+    'The ledger cannot be written: requests with a cost are refused (disk full); the log has "ledger_failed"',
   ]);
 });

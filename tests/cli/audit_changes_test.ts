@@ -46,8 +46,8 @@ Deno.test("audit --changes rejects invalid input, and reports an empty log", () 
   inFolder(async (folder) => {
     await run(["keys", "add", "ci"], { folder });
     const cases: [args: string[], code: number, text: string][] = [
-      [["audit", "--limit", "5"], 2, "Expected --changes beside --limit"],
-      [["audit", "--cursor", "5"], 2, "Expected --changes beside --cursor"],
+      [["audit", "--limit", "5"], 2, "Expected --changes together with --limit"],
+      [["audit", "--cursor", "5"], 2, "Expected --changes together with --cursor"],
       [["audit", "--changes", "--limit", "many"], 1, "Invalid limit: expected a whole number from 1 to 1000"],
     ];
     for (const [args, code, text] of cases) {

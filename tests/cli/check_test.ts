@@ -100,7 +100,7 @@ Deno.test("each warning names the member and what to do", () => {
     [keyed({ vendor: "anthropic", base_url: "https://api.anthropic.com" }), [
       "models[0].pricing: `input_cache_read`, `input_cache_write_5m`, `input_cache_write_1h` cost what `prompt` does",
     ]],
-    [{ upstreams: { host: { vendor: "ollama" } } }, ["upstreams.host: No model goes there"]],
+    [{ upstreams: { host: { vendor: "ollama" } } }, ["upstreams.host: No model uses it"]],
     [{ alerts: { webhook: { env: "WEBHOOK" }, format: "slack" } }, [
       'alerts.webhook: Alerts go to "hooks.example.com" unencrypted: use https',
     ]],
@@ -162,8 +162,8 @@ Deno.test("each warning names the member and what to do", () => {
     [
       { keys: [{ name: "ci", key: { env: "CI_KEY" }, models: ["acme/*"], endpoints: [] }] },
       [
-        'keys[0].models: None of the models of group "default" is left',
-        'keys[0].endpoints: None of the endpoints of group "default" is left',
+        'keys[0].models: None of the models of group "default" remains',
+        'keys[0].endpoints: None of the endpoints of group "default" remains',
       ],
     ],
     [{ listen: { hostname: "0.0.0.0" } }, ['listen.hostname: "0.0.0.0" can be reached from other machines']],

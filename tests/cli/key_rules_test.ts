@@ -68,7 +68,7 @@ Deno.test("parseKeyRules() rejects empty values", () => {
     [{ rpm: "" }, [], "after --rpm"],
     [{}, ["report-only"], "has none of its own"],
     [{ rpm: "unset" }, ["enforce"], "has none of its own"],
-    [{ rpm: "1" }, ["report-only", "enforce"], "exclude each other"],
+    [{ rpm: "1" }, ["report-only", "enforce"], "cannot be combined"],
     [{ period: "day" }, [], "add --budget"],
   ];
   for (const [values, switches, words] of cases) {

@@ -84,7 +84,7 @@ Deno.test("parseConfig() reports problems in groups and keys", () => {
     ],
     [
       key({ models: ["a b"] }),
-      'keys[0].models[0]: Expected a model id in which * stands for any text, such as "acme/*"',
+      'keys[0].models[0]: Expected a model id in which * matches any text, such as "acme/*"',
     ],
     [
       key({ endpoints: ["chats"] }),

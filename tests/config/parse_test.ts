@@ -165,7 +165,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
     [
       "half a price",
       model({ pricing: { completion: "0" } }),
-      "models[0].pricing.prompt: Missing (USD per token of input)",
+      "models[0].pricing.prompt: Missing (USD per input token)",
     ],
     [
       "a price as a number",
@@ -326,7 +326,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
     [
       "a bad glob",
       { groups: { g: { models: ["a b"] } } },
-      'groups.g.models[0]: Expected a model id in which * stands for any text, such as "acme/*", not "a b"',
+      'groups.g.models[0]: Expected a model id in which * matches any text, such as "acme/*", not "a b"',
     ],
     [
       "an unknown endpoint",

@@ -128,7 +128,7 @@ Deno.test("parseConfig() reports every problem of an upstream", () => {
       { vendor: "openai", api_key: SECRET },
       /^upstreams\.one\.api_key: Expected an object with env, not a str/,
     ],
-    ["no vendor", { base_url: "http://127.0.0.1/v1" }, /^upstreams\.one\.vendor: Missing \(Vendor of the host/],
+    ["no vendor", { base_url: "http://127.0.0.1/v1" }, /^upstreams\.one\.vendor: Missing \(Vendor that runs the host/],
     ["no object", "http://127.0.0.1/v1", /^upstreams\.one: Expected an object, not a string$/],
     ["an unknown vendor", { vendor: "acme" }, /^upstreams\.one\.vendor: /],
     [

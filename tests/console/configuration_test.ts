@@ -12,7 +12,7 @@ const SECRETS = { ADMIN_KEY, VIEWER_KEY, UPSTREAM_KEY: "secret-of-the-upstream-0
 
 /** The part of the page that compares the file with what runs. */
 function differences(html: string): string {
-  return /<h2>The file, and what runs<\/h2>(.*?)<h2>Warnings/s.exec(html)?.[1] ?? "";
+  return /<h2>The file and the configuration in force<\/h2>(.*?)<h2>Warnings/s.exec(html)?.[1] ?? "";
 }
 
 Deno.test("the page shows what a reload would change, and why it would not, and the button does it", async () => {
@@ -21,7 +21,7 @@ Deno.test("the page shows what a reload would change, and why it would not, and 
   await using gateway = await startReloadable(file, SECRETS);
   const browser = await signedIn({ adminUrl: gateway.origin }, ADMIN_KEY);
   const page = async () => (await browser.get("/configuration")).html;
-  assertStringIncludes(differences(await page()), "What runs is what the file says.");
+  assertStringIncludes(differences(await page()), "The configuration in force is that of the file.");
 
   gateway.write(JSON.stringify({ ...file, listen: { port: 1 }, groups: { team: { price_factor: "2" } } }));
   const changed = differences(await page());

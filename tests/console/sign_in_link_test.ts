@@ -46,7 +46,7 @@ Deno.test("a link opens one session of all rights, once", async () => {
   const second = new Browser(gateway);
   const used = await second.get(path);
   assertEquals([used.status, second.cookie], [401, ""]);
-  assertStringIncludes(used.html, "This link is not valid any more");
+  assertStringIncludes(used.html, "This link is no longer valid");
   const changes = await gateway.store.operators.changes({ limit: 9 });
   assertEquals(changes.map(({ author, action }) => [author, action]), [
     ["one_time_link", "create_key"],

@@ -129,7 +129,7 @@ Deno.test("the client address seen by the gateway is reported", async () => {
   ]);
   assertEquals(right?.[1], "ok: The gateway sees the client's address (::1)");
   assertMatch(forged?.[1] ?? "", /^error: Clients can forge their address/);
-  assertEquals(proxy?.[1], "warning: The gateway takes this client for 127.0.0.1, although it is ::1");
+  assertEquals(proxy?.[1], "warning: The gateway sees this client as 127.0.0.1, although it is ::1");
   const near = await look(trusting.url, trusting.key, { trusted: ["127.0.0.1"] });
   assertMatch(near[1] ?? "", /^warning: The client's address could not be tested/);
 });

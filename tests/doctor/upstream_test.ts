@@ -79,7 +79,7 @@ const CASES: Case[] = [
   {
     name: "a server that gives any request the same answer",
     play: ({ method }) => method === "GET" ? json(LIST) : json({}),
-    says: ["warning: It answers an empty request with 200, which model hosts do not", "ok: It has every model"],
+    says: ["warning: It answers an empty request with 200, unlike model hosts", "ok: It has every model"],
   },
   {
     name: "no model list, and a refused key",
@@ -99,7 +99,7 @@ const CASES: Case[] = [
   {
     name: "an HTML page",
     play: (request) => hasKey(request) ? { body: "<html>Welcome</html>" } : refusal,
-    says: ["ok: It accepts the key", "warning: Its list of models is not one"],
+    says: ["ok: It accepts the key", "warning: Its list of models has an unknown format"],
   },
   {
     name: "a failing host",

@@ -93,14 +93,14 @@ function median(numbers: readonly number[]): number {
 function assertRefused({ native, text, ms }: Written): void {
   assert(text.startsWith("HTTP/1.1 408 "), text.slice(0, 600));
   const body = JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4));
-  assert(body.error.message.includes("comes too slowly"), text);
+  assert(body.error.message.includes("arrives too slowly"), text);
   assertEquals(body.type, native ? "error" : undefined);
   assert(ms > PATIENCE_MS - 500 && ms < PATIENCE_MS + 10_000, `${ms} ms`);
 }
 
 /** The reader got the error of its protocol, and no mark of a complete answer. */
 function assertCut({ native, end }: Read): void {
-  assert(end.includes("left unread"), end);
+  assert(end.includes("read nothing"), end);
   assert(native ? end.includes("event: error\n") : end.includes('data: {"error"'), end);
   assert(!end.includes("[DONE]") && !end.includes("message_stop"), end);
 }

@@ -506,7 +506,7 @@ Deno.test("a node that missed its lease gives up the work if another node has do
     await settle();
     assertEquals(first.signal()?.aborted, isDone);
     first.reject(first.signal()?.reason ?? new Error("failed"));
-    await assertRejects(() => run, Error, isDone ? "lost its connection" : "failed");
+    await assertRejects(() => run, Error, isDone ? "was disconnected" : "failed");
     await clock.pass(60_000);
   }
 });

@@ -287,7 +287,7 @@ Deno.test("readMultipart() rejects a declared size without reading, and calls ta
   let taken = 0;
   await read(latin(text), { take: (bytes) => void (taken += bytes) });
   assertEquals(taken, text.length);
-  const full = new GatewayError("limited", "Cannot take another request body now");
+  const full = new GatewayError("limited", "Cannot accept another request body now");
   const error = await refusal(upload(text), {
     take: () => {
       throw full;
@@ -315,7 +315,7 @@ Deno.test("readMultipart() stops at the first error and abandons the body", asyn
     await cancelled;
   }
   const broken = new ReadableStream({ pull: () => Promise.reject(new TypeError("connection reset")) });
-  assertStringIncludes((await refusal(upload(broken))).message, "connection broke");
+  assertStringIncludes((await refusal(upload(broken))).message, "connection was closed early");
 });
 
 Deno.test("readMultipart() ends a slow body with 408: by silence, rate and total time", async () => {

@@ -95,12 +95,12 @@ Deno.test("checkModelRules() names the supported alternative", () => {
     ).message;
   assertStringIncludes(
     message({ mode: "manual" }, adaptive),
-    'steered by output_config.effort with thinking.type "adaptive"',
+    'use output_config.effort with thinking.type "adaptive"',
   );
-  assertStringIncludes(message({ mode: "adaptive" }, manual), 'it takes "enabled" with budget_tokens');
+  assertStringIncludes(message({ mode: "adaptive" }, manual), 'use "enabled" with budget_tokens');
   assertEquals(
     message({ effort: "high" }, adaptive),
-    'output_config.effort: v/m does not support the effort parameter "high"; it takes "low", "max"',
+    'output_config.effort: v/m does not support the effort parameter "high"; it accepts "low", "max"',
   );
 });
 
@@ -179,7 +179,7 @@ Deno.test("checkModelRules() refuses addresses in closed networks, in media and 
           checkModelRules(prompt, model({ input: ["image"] }), new UnsupportedParameters(), { privateNetworks });
           return true;
         } catch (error) {
-          assertMatch((error as GatewayError).message, /closed to media/);
+          assertMatch((error as GatewayError).message, /must not be fetched/);
           return false;
         }
       })

@@ -124,13 +124,13 @@ Deno.test("a flood of frames with usage is passed on but for the last, and one o
   assertEquals((await stream.take(step(usage.data, 1_024)))?.frames.length, 0);
   assertEquals((await stream.take(step(usage.data, 10)))?.frames.length, 1_033);
   assertEquals((await stream.take(step("{}", 1_023)))?.frames.length, 0);
-  assertThrows(() => stream.take(step("{}", 1)), GatewayError, "too much follows its usage");
+  assertThrows(() => stream.take(step("{}", 1)), GatewayError, "too much data follows its usage");
   stream.fail(BROKEN);
   for (const data of [usage.data.padEnd(2_000_000), "{}".padEnd(2_000_000)]) {
     const { pass, stream } = await meteredStream();
     await pass(SAID);
     await stream.take({ frames: [usage], events: [] });
-    assertThrows(() => stream.take(step(data, 1)), GatewayError, "too much follows its usage");
+    assertThrows(() => stream.take(step(data, 1)), GatewayError, "too much data follows its usage");
     stream.fail(BROKEN);
   }
 });

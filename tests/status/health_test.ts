@@ -119,7 +119,7 @@ Deno.test("a degraded gateway says what fails, and since when", async () => {
   await using running = startGateway({});
   const base = running.gateway;
   const limiter = { ...base.limiter, healthy: false };
-  assertEquals((await readiness({ ...base, limiter })).message, "degraded: the store of limits is out of reach");
+  assertEquals((await readiness({ ...base, limiter })).message, "degraded: the limits store is unreachable");
   const row = { upstream: "first", model: "m", awaits_trial: true, samples: 5, failures: 5 };
   const failing = { ...row, state: "open", consecutive_failures: 5, recent_attempts: 20, recent_answers: 15 } as const;
   const health = { ...base.health, snapshot: () => [failing] };

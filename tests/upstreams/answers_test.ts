@@ -37,7 +37,7 @@ Deno.test("headers that the gateway or its connection sets cannot be forwarded, 
   ];
   for (const [pattern, forbidden] of cases) {
     if (forbidden === undefined) parse([pattern]);
-    else assertThrows(() => parse([pattern]), Error, `Cannot pass on ${forbidden}:`);
+    else assertThrows(() => parse([pattern]), Error, `Cannot forward ${forbidden}:`);
   }
 });
 

@@ -13,14 +13,14 @@ Results go to standard output, problems and questions to standard error. Exit co
 /** Environment variables beside those that the configuration names. */
 export const VARIABLES: readonly (readonly [name: string, about: string])[] = [
   ["SLUICE_CONFIG", "Path of the configuration"],
-  ["SLUICE_CONFIG_TEXT", "Text of the configuration, where there is no place for a file"],
+  ["SLUICE_CONFIG_TEXT", "Text of the configuration, for platforms without files"],
   ["SLUICE_HOSTNAME", "As `--hostname`"],
   ["SLUICE_PORT", "As `--port`"],
   ["SLUICE_ADMIN_PORT", "As `--admin-port`"],
-  ["SLUICE_STORE", "As `--store`; the place for an address with a password"],
-  ["SLUICE_LIMITS_STORE", "As `--limits-store`; the place for an address with a password"],
+  ["SLUICE_STORE", "As `--store`; use it for an address with a password"],
+  ["SLUICE_LIMITS_STORE", "As `--limits-store`; use it for an address with a password"],
   ["SLUICE_CONFORM_KEY", "API key for `sluice conform`"],
-  ["SLUICE_EPHEMERAL", "On Deno Deploy: `yes` allows a store that ends with the instance"],
+  ["SLUICE_EPHEMERAL", "On Deno Deploy: `yes` allows a store that is lost with the instance"],
   [
     "DATABASE_URL",
     "On Deno Deploy: Postgres database; also as `PGHOST`, `PGPORT`, `PGDATABASE`, `PGUSER`, `PGPASSWORD`, `PGSSLMODE`",

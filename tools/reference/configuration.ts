@@ -47,19 +47,19 @@ const SHARED: Readonly<Record<string, SharedObject>> = {
   "secrets": {
     title: "Secrets",
     type: "secret",
-    about: "The file never holds a secret. It names the environment variable that does.",
+    about: "The file never contains a secret. It names the environment variable that holds it.",
     schema: json(secretSchema),
   },
   "rate-limits": {
     title: "Rate limits",
     type: "rate limits",
-    about: "Limits of a model, a group or a key. A request needs room in all of them, and counts against all of them.",
+    about: "Limits of a model, a group or a key. A request must fit into all of them, and counts against all of them.",
     schema: json(limitsSchema),
   },
   "budgets": {
     title: "Budgets",
     type: "budget",
-    about: "Budget of a group or a key. The most that a request can cost is held before it starts and settled at its " +
+    about: "Budget of a group or a key. The maximum cost of a request is held before it starts and settled at its " +
       "end, so that parallel requests cannot overspend.",
     schema: json(groupSchema.shape.budget.unwrap()),
   },
@@ -72,8 +72,8 @@ const SHARED: Readonly<Record<string, SharedObject>> = {
   "prices": {
     title: "Prices",
     type: "prices",
-    about: 'All prices are decimal strings with at most 12 decimals. `"0"` is a price; a model without prices is a ' +
-      "mistake. A price times a group's `price_factor` must have at most 12 decimals, too.",
+    about: 'All prices are decimal strings with at most 12 decimals. `"0"` is a price; a model must have ' +
+      "prices. A price times a group's `price_factor` must have at most 12 decimals, too.",
     schema: json(pricesSchema),
   },
   "token-prices": {
@@ -85,14 +85,14 @@ const SHARED: Readonly<Record<string, SharedObject>> = {
   "plain-prices": {
     title: "Plain prices",
     type: "plain prices",
-    about: "Prices of tokens, whatever the size of the input.",
+    about: "Prices of tokens, regardless of the size of the input.",
     schema: json(plainPricesSchema),
   },
   "timeouts": { title: "Timeouts", type: "timeouts", about: "Timeouts of an upstream.", schema: json(timeoutsSchema) },
   "other-timeouts": {
     title: "Other timeouts",
     type: "timeouts",
-    about: "Timeouts of a model or a target that differ from the upstream's. Absent members do not differ.",
+    about: "Timeouts of a model or a target that differ from the upstream's. Omitted members do not differ.",
     schema: json(ownTimeoutsSchema),
   },
 };

@@ -7,7 +7,7 @@ Sluice needs no configuration: without one, it serves the embedded models on \`1
 shows what it would serve. For completion in an editor, set \`"$schema"\` to
 [\`schemas/config.schema.json\`](../../schemas/config.schema.json).
 
-Values come from these sources, the first one wins:
+Values come from these sources, in order of precedence:
 
 1. Flags: \`--hostname\`, \`--port\`, \`--admin-port\`, \`--store\`, \`--limits-store\`
 2. Environment: \`SLUICE_HOSTNAME\`, \`SLUICE_PORT\`, \`SLUICE_ADMIN_PORT\`, \`SLUICE_STORE\`, \`SLUICE_LIMITS_STORE\`
@@ -17,7 +17,7 @@ Values come from these sources, the first one wins:
 
 An empty \`SLUICE_…\` variable counts as unset. Paths are relative to the working directory. A running gateway reads the
 file again when it changes, at SIGHUP, and at \`POST /admin/v1/reload\`. A file with mistakes is refused, and the
-configuration in force stays.
+configuration in force is kept.
 `;
 
 /** Example configurations by the member that they are about. Each is complete and loads. */
@@ -99,25 +99,25 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
 /** Facts about a top-level member that concern several rows of its table. */
 export const NOTES: Readonly<Record<string, string>> = {
   models: `
-- Requests name a model by its \`id\`, its \`canonical_slug\` or an alias. Answers, prices, limits and the ledger have the
+- Requests name a model by its \`id\`, its \`canonical_slug\` or an alias. Answers, prices, limits and the ledger use the
   \`id\`.
-- \`architecture.output_modalities\` decides the endpoints: \`text\` serves chat, responses and messages; \`image\`,
+- \`architecture.output_modalities\` determines the endpoints: \`text\` serves chat, responses and messages; \`image\`,
   \`embeddings\` and \`rerank\` serve the endpoints of these names.
-- A short row takes its facts from the catalog of the release, and its target is the only upstream of the model's vendor.
-  \`pricing\` and \`targets\` are taken as a whole. \`sluice models list\` shows the catalog.
+- A short entry takes its data from the catalog of the release. Its target is the only upstream of the model's vendor.
+  \`pricing\` and \`targets\` are replaced as a whole. \`sluice models list\` shows the catalog.
 - The embedded upstream has the models \`echo\`, \`canvas\`, \`embed\`, \`rerank\` and \`fault\`.
 `,
   groups: `
 - The catalog shows a key only the models that it may call.
-- A name in \`hosted_tools\` is the tool's type without a date: \`web_search\` also stands for \`web_search_20250305\`,
+- A name in \`hosted_tools\` is the tool's type without a date: \`web_search\` also allows \`web_search_20250305\`,
   \`web_search_preview\` and chat's \`web_search_options\`. \`image_generation\` also needs the endpoint \`images\`. In chat,
-  \`plugins\` (OpenRouter), \`data_sources\` (Azure), \`compound\` (Groq) and \`code_interpreter\` (Qwen) stand for members of
-  the body.
-- Names in \`service_tiers\` are values of \`service_tier\`. \`fast\` also stands for \`speed: "fast"\` and
-  \`inference_geo:us\` for \`inference_geo: "us"\` of the messages protocol. \`auto\`, \`default\`, \`flex\` and
+  \`plugins\` (OpenRouter), \`data_sources\` (Azure), \`compound\` (Groq) and \`code_interpreter\` (Qwen) are names of
+  members of the body.
+- Names in \`service_tiers\` are values of \`service_tier\`. \`fast\` also allows \`speed: "fast"\` and
+  \`inference_geo:us\` allows \`inference_geo: "us"\` of the messages protocol. \`auto\`, \`default\`, \`flex\` and
   \`standard_only\` are always allowed.
-- A hosted tool and a tier need a price in \`pricing\` and in each of \`price_changes\` of every model that the group may
-  use, except for embedded models and Gemini's.
+- Each hosted tool and tier needs a price in \`pricing\` and in each of \`price_changes\` of every model that the group
+  may use, except for embedded models and Gemini's.
 - With \`vendor_state\`, a client that knows the id of a file or store reads it with the rights of your vendor account,
   even if another key made it.
 `,
@@ -125,7 +125,7 @@ export const NOTES: Readonly<Record<string, string>> = {
 The rules of a key narrow what its group allows and never widen it.
 `,
   admin: `
-If \`admin\` was absent at the start, it takes effect at the next start.
+If the gateway started without \`admin\`, adding it takes effect at the next start.
 `,
   nodes: `
 With \`"config": "store"\`, these members still come from each node's own file: \`listen\`, \`admin.listen\`, \`store\`,
@@ -137,7 +137,7 @@ The service manager must wait longer than the longest of these times: \`TimeoutS
 `,
   resource_limits: `
 - Compressed bodies that decompress to more than 4 MB are read one at a time. At most 64 wait; more get 429.
-- After 20 wrong keys from one address (of IPv6, one /64) within a minute, further wrong ones get 429 for the rest of
-  that minute. Correct keys are always accepted.
+- After 20 invalid keys from one address (for IPv6, one /64) within a minute, further invalid ones get 429 for the rest of
+  that minute. Valid keys are always accepted.
 `,
 };

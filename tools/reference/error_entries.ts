@@ -24,7 +24,7 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
     act: "Correct the parameter, or leave it out. A retry without a change fails again",
   },
   unauthenticated: {
-    about: "The key is missing, wrong, expired or revoked",
+    about: "The key is missing, invalid, expired or revoked",
     see: "`sluice keys list` shows the keys with their state and expiry",
     act:
       "Send `Authorization: Bearer KEY`, under /anthropic `x-api-key: KEY`, under /v1beta `x-goog-api-key: KEY`. Make a new key with `sluice keys add`",
@@ -35,7 +35,7 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
     act: "Allow it in `groups` or with `sluice keys change`, or use another key",
   },
   not_found: {
-    about: "The path, the model or the thing that it names does not exist",
+    about: "The path, the model or the named object does not exist",
     see: "`GET /v1/models` with the same key lists its models",
     act:
       "Correct the base URL (OpenAI clients: ending with /v1; Anthropic clients: with /anthropic; Google clients: without a path) or the model's id",
@@ -63,7 +63,7 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
     act: "Send JSON in UTF-8, image edits as multipart/form-data, without compression or with gzip",
   },
   upgrade_required: {
-    about: "A WebSocket was asked for where there is none, or too many are open",
+    about: "A WebSocket was requested at an endpoint without one, or too many are open",
     see: "`responses.websocket` in the configuration",
     act: "Nothing: clients use plain requests instead. Raise `responses.websocket.connections` for more",
   },
@@ -151,7 +151,7 @@ export const CODE_ENTRIES = {
   },
   upstream_refused: {
     about:
-      "The vendor refused the request with 403: your account may lack a right, or the request names a file of another one",
+      "The vendor refused the request with 403: your account may lack a permission, or the request names a file of another account",
     see: "The log line `target_failed` has the vendor's message",
     act: "Check the rights of the key at the vendor. Other targets are tried first",
   },
@@ -176,17 +176,17 @@ export const CODE_ENTRIES = {
     act: "Use a new key for each request",
   },
   idempotent_answer_gone: {
-    about: "The first request with this `Idempotency-Key` was done, but its images are no longer kept",
+    about: "The first request with this `Idempotency-Key` was completed, but its images are no longer kept",
     see: "`images.idempotency.max_bytes`",
     act: "Use a new key. The first request was billed",
   },
   previous_response_not_found: {
-    about: "The response that `previous_response_id` names is not kept any more, or belongs to another key",
+    about: "The response that `previous_response_id` names is no longer kept, or belongs to another key",
     see: "`responses.recall` in the configuration; `limits_store` if you run several nodes",
     act: 'Send the whole conversation, or set `"store": false` in the client. Raise `minutes` or `megabytes`',
   },
   item_not_found: {
-    about: "The item that `item_reference` names is not kept any more",
+    about: "The item that `item_reference` names is no longer kept",
     see: "`responses.recall` in the configuration",
     act: "Send the item itself",
   },
@@ -198,7 +198,7 @@ export const CODE_ENTRIES = {
   websocket_connection_limit_reached: {
     about: "The WebSocket has been open for too long",
     see: "The message names its age",
-    act: "Nothing: Codex opens another one",
+    act: "Nothing: Codex opens a new one",
   },
 } as const satisfies Record<string, Entry>;
 
@@ -213,7 +213,7 @@ export const REASON_MEANINGS: Readonly<Record<ReasonCode, string>> = {
   media_type: "The body has an unsupported media type or encoding",
   client_slow: "The client sent its body or read its answer too slowly",
   client_disconnected: "The client disconnected",
-  busy: "The gateway had no room: bodies, images, or requests with the same `Idempotency-Key`",
+  busy: "The gateway was at capacity: bodies, images, or requests with the same `Idempotency-Key`",
   unavailable: "No target was available, or the store was unreachable",
   shutdown: "The gateway was stopping",
   upstream_rejected: "The upstream rejected the request itself",

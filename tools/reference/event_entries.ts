@@ -10,8 +10,8 @@ type TroubleshootingEntry = {
 const HEALTH = "`GET /admin/v1/health`, and `sluice_breaker_state` in the metrics";
 const STORE = "`sluice doctor` checks the database; `cause` and `code` are the driver's";
 const REDIS = "`sluice doctor` checks Redis; `sluice_limits_store_up` in the metrics";
-const DISK = "`fault` and `path` in the line; `df` and the file's rights";
-const REPORT = "Report it with the line. Requests go on";
+const DISK = "`fault` and `path` in the line; `df` and the file's permissions";
+const REPORT = "Report it with the line. Other requests are not affected";
 
 /** Entries by event. Their meanings are in `LOG_EVENTS`. */
 export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "about">>> = {
@@ -25,7 +25,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   },
   target_failed: {
     see: "`status`, `vendor_message` and `vendor_request_id` in the line; `sluice requests --failed`",
-    act: "If it goes on: `sluice doctor`, the vendor's status page, or another target",
+    act: "If it continues: `sluice doctor`, the vendor's status page, or another target",
   },
   breaker_opened: { see: HEALTH, act: "Nothing if a second target answers. Otherwise find out why the target failed" },
   upstream_key_refused: {
@@ -41,23 +41,26 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
     see: "`name`, `unit` and `limit` in the line; `sluice_report_only_exceeded_total`",
     act: "Raise the limit, or enforce it: remove `report_only`, or `sluice keys change NAME --enforce`",
   },
-  limits_not_released: { see: REDIS, act: "Nothing: the slot expires. If it goes on, look at Redis" },
+  limits_not_released: { see: REDIS, act: "Nothing: the slot expires. If it continues, check Redis" },
   limits_store_down: {
     see: REDIS,
     act: "Repair Redis or the network. `nodes.limits_outage` decides what nodes do meanwhile",
   },
   limits_store_up: { see: REDIS, act: "Nothing: limits are shared again" },
-  limits_session_ended: { see: REDIS, act: "Nothing once. Often: look for pauses of the node and evictions in Redis" },
+  limits_session_ended: {
+    see: REDIS,
+    act: "Nothing if it is rare. Otherwise look for pauses of the node and evictions in Redis",
+  },
   requests_lost: {
     see: "`sluice requests --failed` shows them as lost",
     act: "Find out why the node died: its log, memory, restarts",
   },
-  lost_requests_not_recorded: { see: STORE, act: "Repair the store. The entries are tried again" },
+  lost_requests_not_recorded: { see: STORE, act: "Repair the store. Writing the entries is retried" },
   recall_not_shared: {
     see: REDIS,
     act: "Repair Redis. Without it, requests of a conversation must reach the same node",
   },
-  ledger_failed: { see: DISK, act: "Free the disk or repair the store. Requests with a cost are refused until then" },
+  ledger_failed: { see: DISK, act: "Free disk space or repair the store. Requests with a cost are refused until then" },
   entry_not_written: { see: `${DISK}; \`sluice audit\``, act: "Repair the store. The request stays unbilled" },
   refusals_not_written: {
     see: "`sluice requests --key NAME --failed`",
@@ -66,16 +69,16 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   budget_exhausted: { see: "`sluice budgets`", act: "Raise the budget, or wait for its reset" },
   hold_expired: {
     see: "`sluice explain REQUEST_ID`",
-    act: "Nothing once. Often: raise `nodes.lease_seconds`, or look at the store",
+    act: "Nothing if it is rare. Otherwise raise `nodes.lease_seconds`, or check the store",
   },
-  holds_not_renewed: { see: STORE, act: "Look at the load and the latency of the store" },
-  holds_not_swept: { see: STORE, act: "Look at the load and the latency of the store" },
+  holds_not_renewed: { see: STORE, act: "Check the load and the latency of the store" },
+  holds_not_swept: { see: STORE, act: "Check the load and the latency of the store" },
   store_down: { see: STORE, act: "Repair the database or the network. Entries wait in the journal" },
-  store_changes_unreadable: { see: STORE, act: "Look at the rights and connections of the database user" },
+  store_changes_unreadable: { see: STORE, act: "Check the permissions and connections of the database user" },
   journal_truncated: { see: "`bytes` in the line", act: "Nothing: that request was not answered" },
   journal_damaged: {
     see: "`kept` in the line: a copy of the file",
-    act: "Look at the disk. Compare the bill with `sluice usage --by upstream`",
+    act: "Check the disk. Compare the bill with `sluice usage --by upstream`",
   },
   journal_entry_refused: {
     see: "The file beside the journal that ends with `.refused`",
@@ -85,26 +88,26 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
     see: "`resource_limits.drained_requests` in the configuration",
     act: "Raise the limit if clients often disconnect and upstreams bill whole answers",
   },
-  answer_not_stored: { see: `${STORE}, or ${DISK}`, act: "Repair the store. A repeat of the request makes new images" },
-  key_use_not_stored: { see: `${STORE}, or ${DISK}`, act: "Repair the store. The times are tried again" },
-  sweep_failed: { see: `${STORE}, or ${DISK}`, act: "Repair the store. It is tried again" },
+  answer_not_stored: { see: `${STORE}, or ${DISK}`, act: "Repair the store. A repeated request makes new images" },
+  key_use_not_stored: { see: `${STORE}, or ${DISK}`, act: "Repair the store. Storing the times is retried" },
+  sweep_failed: { see: `${STORE}, or ${DISK}`, act: "Repair the store. The step is retried" },
   prune_failed: { see: `${STORE}, or ${DISK}`, act: "Repair the store, then `sluice prune`" },
   sums_failed: {
     see: `${STORE}, or ${DISK}`,
-    act: "Repair the store. It is tried again; until then, reports and searches are right but slow",
+    act: "Repair the store. The update is retried; until then, reports and searches are correct but slow",
   },
-  change_not_logged: { see: `${STORE}, or ${DISK}`, act: "Repair the store. The change itself is done" },
+  change_not_logged: { see: `${STORE}, or ${DISK}`, act: "Repair the store. The change itself took effect" },
   sign_out_not_stored: {
     see: `${STORE}, or ${DISK}`,
     act: "Repair the store and sign out again. A new admin key ends all sessions",
   },
   admin_refused: {
     see: "`address` and `message` in the line",
-    act: "Correct the key of the client. Many lines: block the address",
+    act: "Correct the key of the client. If there are many lines, block the address",
   },
   address_refused: {
     see: "`address` in the line",
-    act: "Find the client with the wrong key. Set `trusted_proxies` if it is your proxy",
+    act: "Find the client with the invalid key. Set `trusted_proxies` if the address is your proxy's",
   },
   log_lines_suppressed: { see: "`count` and `of` in the line", act: "Look at the lines of that event before this one" },
   log_lines_lost: {
@@ -113,7 +116,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   },
   reload_refused: {
     see: "`problem` in the line; `sluice check`",
-    act: "Correct the file. The configuration before it stays in force",
+    act: "Correct the file. The previous configuration stays in force",
   },
   reload_ignored: { see: "`member` in the line", act: "Restart the gateway for this change" },
   shared_config_differs: {
@@ -128,8 +131,8 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
     see: "`status` or `fault` in the line; `sluice alerts test`",
     act: "Correct the address or the receiver. The alert is sent again",
   },
-  alert_given_up: { see: "`sluice alerts test`", act: "Correct the address. The fact itself is in the log" },
-  alerts_failed: { see: "`step` and `cause` in the line", act: "Look at the store. It is repeated" },
+  alert_given_up: { see: "`sluice alerts test`", act: "Correct the address. The event itself is in the log" },
+  alerts_failed: { see: "`step` and `cause` in the line", act: "Check the store. The step is retried" },
   response_failed: { see: "`cause` and `stack` in the line", act: REPORT },
   uncaught_error: { see: "`cause` and `stack` in the line", act: REPORT },
   unhandled_rejection: { see: "`cause` and `stack` in the line", act: REPORT },

@@ -6,7 +6,7 @@ export const START_TEXT = `
 
 ### No API key is in use
 
-- Meaning: The gateway runs, but its store has no key. Without a terminal, the start makes none: a log would keep it.
+- Meaning: The gateway runs, but its store has no key. Without a terminal, the start creates none, because it would stay in the log.
 - See more: \`sluice keys list\`; the start of the log (\`journalctl -u sluice\`, \`docker logs\`, \`kubectl logs\`).
 - Do: Run the command after \`Add a key:\`. It prints the key once, at your terminal. The gateway needs no restart.
 
@@ -35,7 +35,7 @@ export const START_TEXT = `
 
 - Meaning: The file that \`--config\` or \`SLUICE_CONFIG\` names does not exist, or may not be read.
 - See more: \`ls -l FILE\`. An executable may read only the working folder, /etc/sluice and /var/lib/sluice.
-- Do: Correct the path or the rights. \`sluice init\` writes a first file.
+- Do: Correct the path or the permissions. \`sluice init\` writes a first file.
 
 ### Cannot write "FILE" here
 
@@ -51,15 +51,15 @@ export const START_TEXT = `
 
 ### Cannot listen on HOST:PORT
 
-- Meaning: Another process has the port, or the address does not exist, or the port needs more rights.
+- Meaning: Another process uses the port, the address does not exist, or the port needs more privileges.
 - See more: \`ss -ltnp\`; the message names the cause.
 - Do: Stop the other process, or choose a port with \`--port\`.
 
 ### Cannot open the store "ADDRESS"
 
-- Meaning: The database cannot be reached or opened, another process has the file, or its version does not fit.
+- Meaning: The database cannot be reached or opened, another process uses the file, or its version is not supported.
 - See more: \`sluice doctor\`; the message names the cause.
-- Do: Repair the database or the file's rights. For a newer version, start that version or restore a backup.
+- Do: Repair the database or the file's permissions. For a newer version, start that version or restore a backup.
 
 @commands@
 
@@ -67,7 +67,7 @@ export const START_TEXT = `
 
 - Meaning: Another process uses the file, or its folder cannot be written.
 - See more: \`ls -l\` of the folder; each node needs a journal of its own.
-- Do: Correct the rights, or set another \`nodes.journal\`.
+- Do: Correct the permissions, or set another \`nodes.journal\`.
 
 ### Unknown command, Unknown flag, Expected "…"
 

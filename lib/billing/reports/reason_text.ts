@@ -12,7 +12,7 @@ const REASON_TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "pe
   client_slow: "the client was too slow",
   client_disconnected: "the client disconnected before it received any of the answer",
   busy: "the gateway was at capacity",
-  unavailable: "the gateway could not serve it: no target was available, or a store was out of reach",
+  unavailable: "the gateway could not serve it: no target was available, or a store was unreachable",
   shutdown: "the gateway was shutting down",
   upstream_rejected: "the upstream rejected the request",
   upstream_limit: "the upstream was at its limit",
@@ -102,8 +102,8 @@ function permissionText({ of, name }: PermissionRefusal, { key, group }: Owners)
 /** Clauses for the stores that can be out of reach. */
 const OUTAGE_TEXTS: Readonly<Record<OutageRefusal, string>> = {
   ledger: "the gateway could not write its ledger",
-  store: "the store of keys and ledger was out of reach",
-  limits_store: "the store of limits was out of reach",
+  store: "the store of keys and the ledger was unreachable",
+  limits_store: "the limits store was unreachable",
 };
 
 /** Clauses for the reasons to pass over a target. */

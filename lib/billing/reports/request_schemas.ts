@@ -6,7 +6,7 @@ import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
 /** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
 const priceLine = z.strictObject({
   class: z.string().describe("Name of the price, as in `pricing`"),
-  tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
+  tokens: count.describe("Number of tokens, or of calls to a hosted tool"),
   price_usd: usd.describe("Catalog price of one token or call"),
   factor: z.string().describe("Price factor of the key's group"),
   amount_usd: usd,
@@ -19,7 +19,9 @@ const limitRefusal = z.strictObject({
   limit: count,
   needed: count.describe("Amount that the request needed"),
   remaining: count.optional().describe("Amount that was left"),
-  free_after_ms: z.number().optional().describe("Time until the limit had room again; absent if no wait helps"),
+  free_after_ms: z.number().optional().describe(
+    "Time until the limit would have allowed the request; absent if waiting would not help",
+  ),
 });
 
 const budgetRefusal = z.strictObject({
@@ -29,7 +31,7 @@ const budgetRefusal = z.strictObject({
   budget_usd: usd,
   left_usd: usd,
   held_usd: usd.describe("Held for running requests"),
-  needed_usd: usd.describe("Most that the request could cost"),
+  needed_usd: usd.describe("Maximum that the request could cost"),
   resets_on: z.iso.date().optional().describe("Absent for a budget that never resets"),
 });
 
@@ -38,7 +40,8 @@ const targetRefusal = z.strictObject({
   model: z.string(),
   why: z.enum(["open", "cooling", "quarantined"])
     .describe(
-      "`open`: its circuit breaker was open; `cooling`: it had asked for a delay; `quarantined`: it refused the gateway's key",
+      "`open`: its circuit breaker was open; `cooling`: it had asked for a delay; `quarantined`: it had refused the " +
+        "gateway's API key",
     ),
   wait_ms: count,
 });
@@ -46,8 +49,8 @@ const targetRefusal = z.strictObject({
 const reasonSchema = exactly<EntryReason>()(z.strictObject({
   code: z.enum(REASON_CODES),
   error: z.string().optional().describe("Code of the error sent to the client"),
-  param: z.string().optional().describe("Invalid parameter; `other` if no protocol has it"),
-  rule: z.string().optional().describe("The rule that an invalid request breaks"),
+  param: z.string().optional().describe("Name of the invalid parameter; `other` if no protocol defines it"),
+  rule: z.string().optional().describe("The rule that an invalid request violates"),
   limit: limitRefusal.optional(),
   budget: budgetRefusal.optional(),
   permission: z.strictObject({ of: z.enum(["endpoint", "protocol", "model"]), name: z.string() }).optional(),
@@ -66,9 +69,9 @@ const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   outcome: z.string().describe("As in the metric sluice_upstream_attempts_total, or `unfit`"),
   ms: count.describe("Milliseconds until the answer began or the attempt failed"),
   status: z.number().int().optional(),
-  code: z.string().optional().describe("The vendor's code of the error"),
+  code: z.string().optional().describe("The vendor's error code"),
   message: z.string().optional().describe("The vendor's message without secrets; absent if it may quote the request"),
-  request_id: z.string().optional().describe("The vendor's id of the request"),
+  request_id: z.string().optional().describe("The vendor's request id"),
 }));
 
 const endingSchema = z.enum([
@@ -90,7 +93,7 @@ const endingSchema = z.enum([
 const endedRequest = z.strictObject({
   state: z.literal("ended"),
   id: z.string(),
-  seq: z.number().int().min(1).describe("Place in the ledger"),
+  seq: z.number().int().min(1).describe("Sequence number in the ledger"),
   at: time,
   key_id: z.string(),
   group: z.string(),
@@ -100,9 +103,11 @@ const endedRequest = z.strictObject({
   status: z.number().int(),
   ending: endingSchema,
   attempts: count,
-  attempt_list: z.array(attemptSchema).readonly().describe("Empty if there was none, or if the only one succeeded"),
-  skipped: z.array(targetRefusal).readonly().describe("Targets that were passed over because they could not be tried"),
-  upstream_request_id: z.string().nullable().describe("The vendor's id of the attempt that succeeded"),
+  attempt_list: z.array(attemptSchema).readonly().describe(
+    "Empty if there was no attempt, or if the only one succeeded",
+  ),
+  skipped: z.array(targetRefusal).readonly().describe("Targets that were skipped because they could not be tried"),
+  upstream_request_id: z.string().nullable().describe("The vendor's request id of the attempt that succeeded"),
   reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
   dropped: z.array(z.string()).readonly().describe("Members of the request that the upstream does not support"),
@@ -113,18 +118,20 @@ const endedRequest = z.strictObject({
   images: count,
   image_sizes: z.strictObject({
     asked: z.string(),
-    delivered: z.array(z.string()).readonly().describe("One per image; `unknown` if it cannot be read from the image"),
+    delivered: z.array(z.string()).readonly().describe(
+      "Size of each image; `unknown` if it cannot be read from the image",
+    ),
   }).nullable(),
-  service_tier: z.string().nullable().describe("Service tier that served it; null for the default one"),
+  service_tier: z.string().nullable().describe("Service tier that served the request; null for the default one"),
   context_tier: z.strictObject({ above: count, up_to: count.optional() }).nullable()
-    .describe("Input sizes that its prices are for; null if the model has no context tiers"),
-  price_window: z.string().nullable().describe("Time window of its prices; null outside all windows"),
+    .describe("Range of input sizes that its prices are for; null if the model has no context tiers"),
+  price_window: z.string().nullable().describe("Time window that its prices are for; null outside all windows"),
   tokens,
   affinity: z.enum(["hit", "miss", "moved"]).nullable().describe(
-    "`hit`: the target that has the conversation in its prompt cache answered; null if there was no choice",
+    "`hit`: the target with the conversation in its prompt cache answered; null if affinity did not apply",
   ),
   cache_saved_usd: usd.nullable().describe(
-    "Savings by the prompt cache, less the cost of writing to it; null if it was not used",
+    "Savings from the prompt cache minus the cost of writing to it; null if it was not used",
   ),
   source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
     "Source of the token counts",
@@ -136,9 +143,9 @@ const endedRequest = z.strictObject({
   released_usd: usd,
   overrun_usd: usd,
   charged_usd: usd.describe("Amount that the customer pays"),
-  upstream_usd: usd.nullable().describe("Cost at the prices of the target; null if it has none"),
+  upstream_usd: usd.nullable().describe("Cost at the target's prices; null if it has none"),
   why_free: z.string().nullable(),
-  adds_up: z.boolean().describe("False if the entry or its prices were changed"),
+  adds_up: z.boolean().describe("False if the entry or its prices were modified"),
 });
 
 /** A running request whose highest possible cost is held. */
@@ -158,9 +165,9 @@ export const explanationSchema = z.discriminatedUnion("state", [endedRequest, ru
 
 const requestLine = z.strictObject({
   id: z.string(),
-  seq: z.number().int().min(1).describe("Place in the ledger"),
-  at: time.describe("Arrival"),
-  key: z.string().describe("Name of the key, or its id if it has no name any more"),
+  seq: z.number().int().min(1).describe("Sequence number in the ledger"),
+  at: time.describe("Time of arrival"),
+  key: z.string().describe("Name of the key, or its id if it no longer has a name"),
   key_id: z.string(),
   group: z.string(),
   model: z.string().nullable(),
@@ -168,12 +175,12 @@ const requestLine = z.strictObject({
   endpoint: z.string(),
   status: z.number().int().nullable().describe("Null if the process ended before the request did (`lost`)"),
   ending: endingSchema,
-  reason: z.string().nullable().describe("Code of the reason for a refusal or failure, or `lost`"),
+  reason: z.string().nullable().describe("Code for the reason of the refusal or failure, or `lost`"),
   why: z.string().nullable().describe("The reason in one sentence"),
   attempts: count,
   first_ms: z.number().nullable(),
   total_ms: z.number(),
-  prompt_tokens: count.describe("All input tokens, cached ones included"),
+  prompt_tokens: count.describe("All input tokens, including cached ones"),
   completion_tokens: count,
   images: count,
   cost_usd: usd,
@@ -186,7 +193,7 @@ export const requestPageSchema = z.strictObject({
   object: z.literal("list"),
   data: z.array(requestLine),
   next: z.string().nullable().describe("Cursor of the next page; null on the last one"),
-  last_seq: count.describe("`after_seq` of a search for requests that end later"),
+  last_seq: count.describe("Value of `after_seq` to find requests that end later"),
 });
 
 /** A request, ended or running. Amounts are exact USD, as decimal strings; members without a value are `null`. */

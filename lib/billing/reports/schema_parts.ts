@@ -30,5 +30,5 @@ export const tokens = z.strictObject({
   input_cache_write_5m: count,
   input_cache_write_1h: count,
   completion: count,
-  reasoning: count.describe("Part of `completion`"),
+  reasoning: count.describe("Included in `completion`"),
 });

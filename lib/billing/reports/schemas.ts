@@ -9,16 +9,18 @@ export const budgetStateSchema = z.strictObject({
   budget_usd: usd,
   spent_usd: usd.describe("Costs of the requests received in the period"),
   held_usd: usd.describe("Held for running requests"),
-  left_usd: usd.describe("Below 0 if the budget was lowered below the spent amount"),
+  left_usd: usd.describe("Negative if the budget was lowered below the amount already spent"),
   resets_at: time.nullable().describe("Start of the next period; null for a budget that never resets"),
 });
 
 const budgetLine = z.strictObject({
   scope: z.enum(["key", "group", "user"]),
-  id: z.string().describe("Id of the key (for an end user, of their key), or name of the group"),
+  id: z.string().describe("Id of the key (for an end user, the key they use), or name of the group"),
   name: z.string(),
-  user: z.string().nullable().describe("End user of the key, empty for requests that name none; null for others"),
-  group: z.string().describe("Name of the group, also of the key's"),
+  user: z.string().nullable().describe(
+    "The end user; empty for requests that name none, null for budgets of keys and groups",
+  ),
+  group: z.string().describe("Name of the group, or of the key's group"),
   ...budgetStateSchema.shape,
 });
 
@@ -27,15 +29,15 @@ export const budgetListSchema = z.strictObject({ object: z.literal("list"), data
 
 const figures = z.strictObject({
   requests: count,
-  failed: count.describe("Of these, failed, refused or lost requests, which are not charged"),
+  failed: count.describe("Number of these requests that failed, were refused or were lost, and are not charged"),
   tokens,
   cached_percent: z.number().int().min(0).max(100).nullable()
-    .describe("Share of the input tokens that were read from prompt caches, rounded down; null without input"),
+    .describe("Percentage of the input tokens read from prompt caches, rounded down; null without input"),
   cache_saved_usd: usd
-    .describe("Savings by prompt caches, less the cost of writing to them; negative where that was more"),
+    .describe("Savings from prompt caches minus the cost of writing to them; negative if writing cost more"),
   images: count,
   cost_usd: usd,
-  overrun_usd: usd.describe("Costs beyond the held amounts, paid by the operator"),
+  overrun_usd: usd.describe("Costs above the held amounts, paid by the operator"),
 });
 
 const period = { since: time, until: time.describe("Exclusive") };
@@ -43,9 +45,9 @@ const period = { since: time, until: time.describe("Exclusive") };
 const grouping = z.enum(USAGE_BY);
 
 const usageLine = z.strictObject({
-  id: z.string().optional().describe("Id of the key, where the lines are by key"),
+  id: z.string().optional().describe("Id of the key, if lines are grouped by key"),
   name: z.string(),
-  then_id: z.string().optional().describe("Id of the key, where that is the second grouping"),
+  then_id: z.string().optional().describe("Id of the key, if key is the second grouping"),
   then_name: z.string().optional().describe("Name within the second grouping"),
   ...figures.shape,
 });
@@ -56,7 +58,7 @@ const usageLine = z.strictObject({
 const bill = z.strictObject({
   ...period,
   by: grouping,
-  then_by: grouping.optional().describe("The second grouping; absent where there is none"),
+  then_by: grouping.optional().describe("The second grouping; absent if there is none"),
   lines: z.array(usageLine),
   total: figures.describe("Counts each request once, even if it has several tags"),
 });
@@ -64,18 +66,18 @@ const bill = z.strictObject({
 const upstreamLine = z.strictObject({
   upstream: z.string(),
   model: z.string().describe(
-    "The upstream's id of the model; the public id if the current targets name none or several",
+    "The upstream's id of the model; the public id if the current targets have none or several",
   ),
   day: z.iso.date().describe("UTC day on which the requests arrived"),
   requests: count.describe("Requests whose last attempt went to this upstream"),
-  attempts: count.describe("All attempts of these requests, at this or other upstreams"),
-  failed: count.describe("Failed requests. Their tokens are not counted"),
-  counted: count.describe("Requests whose tokens the gateway counted itself"),
+  attempts: count.describe("All attempts of these requests, at any upstream"),
+  failed: count.describe("Number of failed requests. Their tokens are not included"),
+  counted: count.describe("Number of requests whose tokens were counted by the gateway, not reported by the upstream"),
   tokens,
   images: count,
-  unpriced: count.describe("Requests whose target has no prices, costed at catalog prices"),
+  unpriced: count.describe("Number of requests whose target has no prices, calculated at catalog prices"),
   upstream_usd: usd.describe(
-    "Cost at the prices of the targets; of `unpriced` requests, at catalog prices without group factors",
+    "Cost at the targets' prices; for `unpriced` requests, at catalog prices without group factors",
   ),
   cost_usd: usd.describe("Amount that customers pay"),
   margin_usd: usd.describe("`cost_usd` minus `upstream_usd`; negative for a loss"),
@@ -94,10 +96,10 @@ const auditCounts = z.strictObject({
   day_sums: count,
   day_sums_in_motion: count,
   day_sums_alone: count,
-  user_sums: count.describe("Sums of end users in periods of their budgets"),
+  user_sums: count.describe("Sums per end user and budget period"),
   user_sums_alone: count.describe("Further sums, which could only be compared in part"),
   later_sums: count.describe(
-    "Sums by upstream, hour, end user and tag, which are made some time after the entries",
+    "Sums by upstream, hour, end user and tag, which are calculated some time after the entries",
   ),
   later_sums_alone: count.describe("Further sums, which could only be compared in part"),
   holds: count,

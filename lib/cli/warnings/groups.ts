@@ -77,13 +77,13 @@ function* rulesWarnings(
   if (rules.models !== undefined) {
     const allowed = ids.filter((id) => mayUse({ group, rules: {} }, id));
     if (!allowed.some((id) => mayUse({ group, rules }, id))) {
-      yield warning(pathText([...path, "models"]), `None of the models of group "${name}" is left: list some of them`);
+      yield warning(pathText([...path, "models"]), `None of the models of group "${name}" remains: list some of them`);
     } else yield* globWarnings(rules.models, { path: [...path, "models"], ids: allowed });
   }
   if (rules.endpoints !== undefined && !ENDPOINTS.some((endpoint) => mayCall({ group, rules }, endpoint))) {
     yield warning(
       pathText([...path, "endpoints"]),
-      `None of the endpoints of group "${name}" is left: list some of them`,
+      `None of the endpoints of group "${name}" remains: list some of them`,
     );
   }
 }

@@ -10,8 +10,8 @@ export function journalWarnings({ store, nodes }: Pick<Config, "store" | "nodes"
   return why === undefined ? [] : [
     warning(
       "nodes.journal",
-      `"${nodes.journal}" cannot be written (${why}): name another file, or null to refuse requests that cost ` +
-        "while the store is out of reach",
+      `"${nodes.journal}" cannot be written (${why}): name another file, or null to refuse requests with a cost ` +
+        "while the store is unreachable",
     ),
   ];
 }

@@ -97,7 +97,7 @@ function* dateWarnings(
     yield warning(
       `${path}.price_changes`,
       `${past.length} of them ${past.length === 1 ? "is" : "are"} past: write the prices of ${since} as ` +
-        "`pricing` and take those changes out",
+        "`pricing` and remove those changes",
     );
   }
   if (isExpired({ expiration_date }, now)) {

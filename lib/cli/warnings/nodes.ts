@@ -7,7 +7,7 @@ export function* nodeWarnings({ store, limits_store }: Config): Generator<Warnin
   if (store.kind === "postgres" && limits_store.kind === "memory") {
     yield warning(
       "limits_store",
-      "Several nodes can share this store, but each counts limits by itself: put the address of a Redis server " +
+      "Several nodes can share this store, but each counts limits separately: put the address of a Redis server " +
         "into SLUICE_LIMITS_STORE, unless there is one node or nothing is limited",
     );
   }

@@ -35,7 +35,7 @@ export function* upstreamWarnings(config: Config): Generator<Warning> {
       yield warning(path("api_key"), "No key for a host that is not yours: add one, unless the host needs none");
     }
     if (!used.has(name)) {
-      yield warning(pathText(["upstreams", name]), "No model goes there: add a target, or remove it");
+      yield warning(pathText(["upstreams", name]), "No model uses it: add a target, or remove the upstream");
     }
     const key = `${addressOf(row)} ${row.vendor} ${row.api_key?.reveal() ?? ""}`;
     const first = seen.get(key);

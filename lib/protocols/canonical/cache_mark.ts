@@ -6,8 +6,8 @@ import type { CacheMark } from "./types.ts";
 /** Schema of a mark. In chat and responses it is an extension that clients of gateways use. */
 export const cacheField: z.ZodType = z.looseObject({
   type: z.literal("ephemeral"),
-  ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
-}).nullish().describe("Caches the prompt up to and including this place");
+  ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix. Default: 5m"),
+}).nullish().describe("Cache the prompt up to and including this block");
 
 const NO_MARK = {};
 

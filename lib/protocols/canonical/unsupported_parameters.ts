@@ -43,7 +43,7 @@ export class UnsupportedParameters {
     if (provider?.require_parameters !== true || first === undefined) return;
     throw new GatewayError(
       "invalid",
-      `Cannot meet provider.require_parameters: this model does not support ${this.names.join(", ")}`,
+      `Cannot satisfy provider.require_parameters: this model does not support ${this.names.join(", ")}`,
       { param: first, rule: "provider.require_parameters: this model does not support every parameter" },
     );
   }

@@ -69,7 +69,9 @@ export class BlockQueue {
   /** Adds text to an open block. @throws {GatewayError} `upstream`, if too much text waits */
   append(queued: QueuedBlock, text: string): void {
     if (text === "") return;
-    if (queued.ended) throw new GatewayError("upstream", "The model's answer has text for a part that has ended");
+    if (queued.ended) {
+      throw new GatewayError("upstream", "The model's answer adds text to a part that has already ended");
+    }
     if (queued === this.#queue[0]) {
       this.#events.push({ type: "delta", index: this.#index, text });
       return;
@@ -135,6 +137,6 @@ export class BlockQueue {
     queued.waitingSize += size + EVENT_SIZE;
     this.#waitingSize += size + EVENT_SIZE;
     if (this.#waitingSize <= MAX_WAITING) return;
-    throw new GatewayError("upstream", "The model's answer is too interleaved to be passed on");
+    throw new GatewayError("upstream", "The model's answer has too many interleaved parts");
   }
 }

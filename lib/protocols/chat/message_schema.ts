@@ -12,7 +12,7 @@ const textPart = z.looseObject({ type: z.literal("text"), text: z.string(), cach
 const imagePart = z.looseObject({
   type: z.literal("image_url"),
   image_url: z.looseObject({
-    url: z.string().min(1).describe("A data: URL or an https: URL"),
+    url: z.string().min(1).describe("An https: URL or a data: URL"),
     detail: z.enum(["auto", "low", "high", "original"]).nullish(),
   }),
   cache_control: cacheField,
@@ -61,7 +61,7 @@ const toolCall = z.discriminatedUnion("type", [
   z.looseObject({
     id: z.string().min(1).max(256),
     type: z.literal("function"),
-    function: z.looseObject({ name: calledName, arguments: z.string().describe("JSON, as text") }),
+    function: z.looseObject({ name: calledName, arguments: z.string().describe("Arguments as JSON text") }),
   }),
   z.looseObject({
     id: z.string().min(1).max(256),
@@ -91,12 +91,15 @@ const assistantMessage = z.looseObject({
   name,
   audio: z.looseObject({ id: z.string() }).nullish(),
   tool_calls: z.array(toolCall).max(COUNTS.parts).nullish(),
-  function_call: z.looseObject({ name: calledName, arguments: z.string() }).nullish().describe("Deprecated"),
+  function_call: z.looseObject({ name: calledName, arguments: z.string() }).nullish().describe(
+    "Deprecated: use `tool_calls`",
+  ),
   reasoning_details: z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts).nullish()
-    .describe("Reasoning of this turn as it was sent, with its signatures, an extension"),
-  thinking_blocks: z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts).nullish().describe("An extension"),
-  reasoning_content: z.string().nullish().describe("An extension"),
-  reasoning: z.string().nullish().describe("An extension"),
+    .describe("Reasoning of this message, returned unchanged with its signatures. An extension"),
+  thinking_blocks: z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts).nullish()
+    .describe("Reasoning as thinking blocks of the messages protocol. An extension"),
+  reasoning_content: z.string().nullish().describe("Reasoning as text. An extension"),
+  reasoning: z.string().nullish().describe("Reasoning as text. An extension"),
   cache_control: cacheField,
 });
 const toolMessage = z.looseObject({

@@ -172,7 +172,7 @@ function limitImages(messages: readonly Message[]): void {
   if (images > COUNTS.images) {
     throw new GatewayError(
       "invalid",
-      `Cannot read ${images} images and files: at most ${COUNTS.images} are allowed`,
+      `Too many images and files: ${images}, at most ${COUNTS.images} are allowed`,
       {
         param: "messages",
       },

@@ -21,7 +21,7 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
   const budgetTokens = numberOf(options.max_tokens);
   const enabled = booleanOf(options.enabled);
   if (effort !== undefined && budgetTokens !== undefined) {
-    throw contradiction("reasoning.max_tokens", "a token budget and an effort exclude each other");
+    throw contradiction("reasoning.max_tokens", "a token budget and an effort cannot be combined");
   }
   if (enabled === false && (budgetTokens !== undefined || (effort !== undefined && effort !== "none"))) {
     throw contradiction("reasoning.enabled", "reasoning is disabled, but an effort or a budget is set");

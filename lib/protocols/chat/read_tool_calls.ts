@@ -122,7 +122,7 @@ export class ToolCallReader {
     if (call.name === undefined) {
       call.earlyArguments = piece;
       if (piece.length > MAX_EARLY_ARGUMENTS) {
-        throw new GatewayError("upstream", "The model's answer calls a tool without its name");
+        throw new GatewayError("upstream", "The model's answer calls a tool without a name");
       }
       return;
     }

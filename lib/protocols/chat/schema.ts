@@ -42,9 +42,11 @@ const responseFormatField = z.discriminatedUnion("type", [
 
 const reasoningField = z.looseObject({
   effort: effortField.nullish(),
-  max_tokens: tokensField.nullish().describe("Most tokens to think with; excludes `effort`"),
+  max_tokens: tokensField.nullish().describe(
+    "Maximum number of tokens for reasoning. Cannot be combined with `effort`",
+  ),
   enabled: z.boolean().nullish(),
-  exclude: z.boolean().nullish().describe("Think, but do not send the reasoning text"),
+  exclude: z.boolean().nullish().describe("Reason, but leave the reasoning text out of the answer"),
   summary: z.enum(["auto", "concise", "detailed"]).nullish(),
 });
 
@@ -58,10 +60,10 @@ const predictionField = z.looseObject({
 
 /** Extensions of OpenRouter and of other OpenAI-compatible servers. */
 const extensions = {
-  reasoning: reasoningField.nullish().describe("Reasoning depth and display"),
-  include_reasoning: z.boolean().nullish().describe("False: do not send the reasoning text"),
-  provider: providerField.nullish().describe("Routing wishes"),
-  models: fallbacksField.nullish().describe("Models to try next"),
+  reasoning: reasoningField.nullish().describe("Reasoning effort and output"),
+  include_reasoning: z.boolean().nullish().describe("False: leave the reasoning text out of the answer"),
+  provider: providerField.nullish().describe("Routing preferences"),
+  models: fallbacksField.nullish().describe("Models to try if the first one fails"),
   top_k: z.number().int().min(0).nullish(),
   min_p: z.number().min(0).max(1).nullish(),
   top_a: z.number().min(0).max(1).nullish(),
@@ -82,27 +84,29 @@ const deprecated = {
 export const chatRequest = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   messages: messagesField.describe("The conversation so far, oldest first"),
-  max_completion_tokens: tokensField.nullish().describe("Most tokens of the answer, reasoning included"),
+  max_completion_tokens: tokensField.nullish().describe("Maximum number of tokens in the answer, including reasoning"),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
-  n: z.number().int().min(1).max(128).nullish().describe("Number of answers; default 1"),
-  stop: stopField.nullish().describe("Strings that end the answer and are not part of it"),
+  n: z.number().int().min(1).max(128).nullish().describe("Number of answers. Default: 1"),
+  stop: stopField.nullish().describe("Strings at which the answer ends; they are not part of it"),
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
   logprobs: z.boolean().nullish(),
-  top_logprobs: z.number().int().min(0).max(20).nullish().describe("Needs `logprobs`"),
+  top_logprobs: z.number().int().min(0).max(20).nullish().describe("Requires `logprobs`"),
   seed: seedField.nullish(),
-  stream: z.boolean().nullish().describe("Send the answer as server-sent events; default false"),
+  stream: z.boolean().nullish().describe("Whether to stream the answer as server-sent events. Default: false"),
   stream_options: z.looseObject({
-    include_usage: z.boolean().nullish().describe("Send the usage in a last chunk"),
+    include_usage: z.boolean().nullish().describe("Whether to send the usage in a final chunk"),
     include_obfuscation: z.boolean().nullish(),
   }).nullish().describe("Only with `stream`"),
-  tools: toolsField.nullish().describe("Tools the model may call"),
-  tool_choice: toolChoiceField.nullish().describe("Default: `auto` with tools, else `none`"),
-  parallel_tool_calls: z.boolean().nullish().describe("False: at most one tool call; default true"),
-  response_format: responseFormatField.nullish().describe("Form of the answer"),
-  reasoning_effort: effortField.nullish().describe("Reasoning depth"),
+  tools: toolsField.nullish().describe("Tools that the model may call"),
+  tool_choice: toolChoiceField.nullish().describe("Default: `auto` if there are tools, else `none`"),
+  parallel_tool_calls: z.boolean().nullish().describe(
+    "Whether the model may make several tool calls at once. Default: true",
+  ),
+  response_format: responseFormatField.nullish().describe("Format of the answer"),
+  reasoning_effort: effortField.nullish().describe("Reasoning effort"),
   verbosity: z.enum(["low", "medium", "high"]).nullish(),
   modalities: z.array(z.enum(["text", "audio"])).nullish(),
   audio: objectField.nullish(),

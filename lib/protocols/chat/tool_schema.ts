@@ -8,7 +8,7 @@ const functionTool = z.looseObject({
   function: z.looseObject({
     name: toolNameField,
     description: z.string().nullish(),
-    parameters: objectField.nullish().describe("JSON Schema of the arguments; absent: none"),
+    parameters: objectField.nullish().describe("JSON Schema of the arguments. If omitted, there are none"),
     strict: z.boolean().nullish(),
   }),
   cache_control: cacheField,

@@ -65,7 +65,7 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   const isChatClient = prompt.protocol === "chat";
   if (media.kind === "url" && !isChatClient) {
     const param = PARAMETER_NAMES[prompt.protocol].messages;
-    throw new GatewayError("invalid", "Cannot pass on a file by its URL: this model takes files as data only", {
+    throw new GatewayError("invalid", "Cannot send a file by its URL: this model accepts files only as data", {
       param,
     });
   }

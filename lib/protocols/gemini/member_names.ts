@@ -116,7 +116,7 @@ function renameMembers(
     const known = knownNameOf(name, spellings);
     const memberPath = path === "" ? known : `${path}.${known}`;
     if (known !== name && Object.hasOwn(object, known)) {
-      throw new GatewayError("invalid", `Cannot use both ${known} and ${name}: they are one member`, {
+      throw new GatewayError("invalid", `Cannot use both ${known} and ${name}: they are spellings of the same member`, {
         param: memberPath,
       });
     }
@@ -127,7 +127,7 @@ function renameMembers(
   if (!isChanged) return object;
   const renamedObject = Object.fromEntries(entries);
   if (Object.keys(renamedObject).length < entries.length) {
-    throw new GatewayError("invalid", `Cannot read ${path || "the body"}: it has a member in two spellings`, {
+    throw new GatewayError("invalid", `Cannot read ${path || "the body"}: it has the same member in two spellings`, {
       ...(path !== "" && { param: path }),
     });
   }

@@ -222,7 +222,7 @@ function readOtherPart(part: JsonObject, path: string, context: GeminiReadContex
   if (Object.values(value).every((member) => member === null || member === undefined)) return [];
   const isKnown = VENDOR_PARTS.some((name) => isObject(part[name]));
   if (!isKnown && isObject(part.functionResponse)) {
-    throw new GatewayError("invalid", "Expected functionResponse in a content of the user", { param: path });
+    throw new GatewayError("invalid", "Expected functionResponse in a content with role user", { param: path });
   }
   context.permits?.checkItem(value, path);
   return [{ type: "vendor_specific", from: "gemini", value: part }];

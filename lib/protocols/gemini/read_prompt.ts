@@ -60,7 +60,7 @@ function* readRequest(
     throw new GatewayError("invalid", "Expected contents with at least one part", { param: "contents" });
   }
   if (context.images > COUNTS.images) {
-    throw new GatewayError("invalid", `Expected at most ${COUNTS.images} images, found ${context.images}`, {
+    throw new GatewayError("invalid", `Too many images: ${context.images}, at most ${COUNTS.images} are allowed`, {
       param: "contents",
     });
   }

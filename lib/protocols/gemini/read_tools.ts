@@ -23,7 +23,7 @@ export function readTools(value: Json | undefined): Tool[] {
     })
   );
   if (tools.length > COUNTS.tools) {
-    throw new GatewayError("invalid", `Expected at most ${COUNTS.tools} tools, found ${tools.length}`, {
+    throw new GatewayError("invalid", `Too many tools: ${tools.length}, at most ${COUNTS.tools} are allowed`, {
       param: "tools",
     });
   }

@@ -39,9 +39,9 @@ const callField = z.looseObject({
 });
 
 const resultField = z.looseObject({
-  id: z.string().max(1_024).nullish().describe("Id of the call; absent: the first open call of this name"),
+  id: z.string().max(1_024).nullish().describe("Id of the call. Default: the first unanswered call of this function"),
   name: z.string().min(1).max(256),
-  response: objectField.nullish().describe("The result as an object; `output` or `error` may have it"),
+  response: objectField.nullish().describe("The result, in `output` or `error`, or as any other object"),
   parts: z.array(z.looseObject({ inlineData: inlineDataField, fileData: fileDataField })).max(COUNTS.parts).nullish(),
 });
 
@@ -67,8 +67,8 @@ const contentField = z.looseObject({
 const declarationField = z.looseObject({
   name: toolNameField,
   description: z.string().nullish(),
-  parameters: objectField.nullish().describe("Arguments, as a schema in Google's subset of OpenAPI"),
-  parametersJsonSchema: objectField.nullish().describe("Arguments, as JSON Schema"),
+  parameters: objectField.nullish().describe("Schema of the arguments, in Google's subset of OpenAPI"),
+  parametersJsonSchema: objectField.nullish().describe("JSON Schema of the arguments"),
 });
 
 const toolField = z.looseObject({
@@ -85,9 +85,9 @@ const toolConfigField = z.looseObject({
 });
 
 const thinkingField = z.looseObject({
-  includeThoughts: z.boolean().nullish().describe("Send summaries of the model's thoughts"),
+  includeThoughts: z.boolean().nullish().describe("Whether to return summaries of the model's thoughts"),
   thinkingBudget: z.number().int().min(-1).nullish().describe(
-    "Most tokens to think with; 0: none, -1: as many as needed",
+    "Maximum number of tokens for thinking. 0 turns thinking off; -1 lets the model decide",
   ),
   thinkingLevel: z.string().regex(/^(?:thinking_level_unspecified|minimal|low|medium|high)$/i, {
     error: 'Expected "MINIMAL", "LOW", "MEDIUM" or "HIGH"',
@@ -96,12 +96,12 @@ const thinkingField = z.looseObject({
 
 const generationField = z.looseObject({
   stopSequences: z.array(stopText).max(COUNTS.stops).nullish(),
-  responseMimeType: z.string().max(128).nullish().describe('"application/json" for JSON'),
-  responseSchema: objectField.nullish().describe("Form of the answer, as a schema in Google's subset of OpenAPI"),
-  responseJsonSchema: objectField.nullish().describe("Form of the answer, as JSON Schema"),
-  responseModalities: z.array(z.string()).nullish().describe('Only "TEXT"'),
+  responseMimeType: z.string().max(128).nullish().describe('"application/json" for an answer in JSON'),
+  responseSchema: objectField.nullish().describe("Schema of the answer, in Google's subset of OpenAPI"),
+  responseJsonSchema: objectField.nullish().describe("JSON Schema of the answer"),
+  responseModalities: z.array(z.string()).nullish().describe('Only "TEXT" is supported'),
   candidateCount: z.number().int().min(1).max(8).nullish(),
-  maxOutputTokens: tokensField.nullish().describe("Most tokens of the answer, thoughts included"),
+  maxOutputTokens: tokensField.nullish().describe("Maximum number of tokens in the answer, including thoughts"),
   temperature: z.number().min(0).max(2).nullish(),
   topP: z.number().min(0).max(1).nullish(),
   topK: z.number().int().min(0).nullish(),
@@ -127,8 +127,8 @@ const shared = {
   serviceTier: z.string().max(64).nullish(),
   store: z.boolean().nullish(),
   continuationToken: z.string().nullish(),
-  provider: providerField.nullish().describe("Routing wishes"),
-  models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+  provider: providerField.nullish().describe("Routing preferences"),
+  models: fallbacksField.nullish().describe("Models to try if the first one fails"),
 };
 
 /** The body of `POST /v1beta/models/{model}:generateContent`. */

@@ -185,7 +185,7 @@ function checkCounts({ cacheMarks, images }: ReadContext): void {
     );
   }
   if (images > COUNTS.images) {
-    throw new GatewayError("invalid", `Expected at most ${COUNTS.images} images, found ${images}`, {
+    throw new GatewayError("invalid", `Too many images: ${images}, at most ${COUNTS.images} are allowed`, {
       param: "messages",
     });
   }

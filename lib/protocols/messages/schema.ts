@@ -26,7 +26,7 @@ const typedTool = z.looseObject({
   cache_control: cacheField,
 });
 
-const parallelFlag = z.boolean().nullish().describe("True: at most one call");
+const parallelFlag = z.boolean().nullish().describe("Whether to allow at most one tool call");
 const toolChoiceField = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: parallelFlag }),
   z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: parallelFlag }),
@@ -34,11 +34,13 @@ const toolChoiceField = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("none") }),
 ], { error: ({ code }) => code === "invalid_union" ? 'Expected "auto", "any", "tool" or "none"' : undefined });
 
-const displayField = z.enum(["summarized", "omitted", "updates"]).nullish().describe("How much thinking to return");
+const displayField = z.enum(["summarized", "omitted", "updates"]).nullish().describe(
+  "Form in which thinking is returned",
+);
 const thinkingField = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("enabled"),
-    budget_tokens: z.number().int().min(1024).describe("Most tokens to think with; less than max_tokens"),
+    budget_tokens: z.number().int().min(1024).describe("Maximum number of tokens for thinking, less than `max_tokens`"),
     display: displayField,
   }),
   z.looseObject({ type: z.literal("adaptive"), display: displayField }),
@@ -58,12 +60,14 @@ const shared = {
   system: systemField,
   tools: z.array(z.union([customTool, typedTool])).max(COUNTS.tools).nullish(),
   tool_choice: toolChoiceField.nullish(),
-  thinking: thinkingField.nullish().describe("Whether and how the model thinks before it answers"),
+  thinking: thinkingField.nullish().describe("Extended thinking: whether and how the model thinks before it answers"),
   output_config: z.looseObject({
-    effort: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish().describe("How much work to put in"),
-    format: formatField.describe("The form the answer must have"),
+    effort: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish().describe(
+      "Effort that the model puts into the answer",
+    ),
+    format: formatField.describe("Format of the answer"),
   }).nullish(),
-  output_format: formatField.describe("The older name of output_config.format"),
+  output_format: formatField.describe("Deprecated: use `output_config.format`"),
   temperature: z.number().min(0).max(1).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   top_k: z.number().int().min(0).nullish(),
@@ -77,21 +81,23 @@ const shared = {
   mcp_servers: z.array(objectField).nullish(),
   context_management: objectField.nullish(),
   diagnostics: objectField.nullish(),
-  provider: providerField.nullish().describe("Routing wishes"),
-  models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+  provider: providerField.nullish().describe("Routing preferences"),
+  models: fallbacksField.nullish().describe("Models to try if the first one fails"),
   fallbacks: z.union([
     z.array(z.looseObject({ model: z.string().min(1).max(256) })).max(COUNTS.fallbacks),
     objectField,
     z.string(),
-  ]).nullish().describe("Models to try when the first one fails, each as an object with its `model`"),
+  ]).nullish().describe("Models to try if the first one fails, each as an object with its `model`"),
 };
 
 /** The body of `POST /v1/messages`. */
 export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   ...shared,
   // With 0 the request only fills the prompt cache.
-  max_tokens: z.number().int().min(0).max(1_000_000_000).describe("Most tokens of the answer, thinking included"),
-  stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
+  max_tokens: z.number().int().min(0).max(1_000_000_000).describe(
+    "Maximum number of tokens in the answer, including thinking",
+  ),
+  stream: z.boolean().nullish().describe("Whether to stream the answer as server-sent events"),
 });
 
 /** The body of `POST /v1/messages/count_tokens`. */

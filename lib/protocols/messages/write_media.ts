@@ -77,6 +77,6 @@ function decodeText({ base64, mediaType }: Bytes): string {
 function unsupported(what: string): GatewayError {
   return new GatewayError(
     "invalid",
-    `Cannot send ${what} to this model: it reads JPEG, PNG, GIF and WebP images, PDF and text`,
+    `Cannot send ${what} to this model: it accepts JPEG, PNG, GIF and WebP images, PDF and text`,
   );
 }

@@ -19,7 +19,7 @@ const part = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
   z.looseObject({
     type: z.literal("input_image"),
-    image_url: z.string().min(1).nullish().describe("URL or data URL"),
+    image_url: z.string().min(1).nullish().describe("An https: URL or a data: URL"),
     file_id: z.string().nullish(),
     detail: z.enum(["low", "high", "auto", "original"]).nullish(),
     cache_control: cacheField,
@@ -27,7 +27,7 @@ const part = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("input_file"),
     filename: z.string().nullish(),
-    file_data: z.string().min(1).nullish().describe("Data URL"),
+    file_data: z.string().min(1).nullish().describe("A data: URL"),
     file_url: z.string().min(1).nullish(),
     file_id: z.string().nullish(),
     cache_control: cacheField,
@@ -51,7 +51,7 @@ const messageItem = z.looseObject({
   phase: z.string().nullish(),
 });
 
-const callIdField = z.string().min(1).describe("Ties a call to its output");
+const callIdField = z.string().min(1).describe("Id that links a tool call to its output");
 const callMembers = { call_id: callIdField, name: z.string().min(1).max(256), namespace: z.string().nullish() };
 
 const reasoningItem = z.looseObject({
@@ -60,14 +60,18 @@ const reasoningItem = z.looseObject({
   summary: z.array(z.looseObject({ type: z.literal("summary_text"), text: z.string() })).max(COUNTS.parts).nullish(),
   content: z.array(z.looseObject({ type: z.enum(["reasoning_text", "text"]), text: z.string() })).max(COUNTS.parts)
     .nullish(),
-  encrypted_content: z.string().nullish().describe("Opaque; send it back as it came"),
+  encrypted_content: z.string().nullish().describe("Encrypted reasoning: return it unchanged"),
 });
 
 const vendorSpecificTypes = Object.keys(RESPONSES_ITEMS) as (keyof typeof RESPONSES_ITEMS)[];
 
 const item = z.discriminatedUnion("type", [
   messageItem,
-  z.looseObject({ type: z.literal("function_call"), ...callMembers, arguments: z.string().describe("JSON text") }),
+  z.looseObject({
+    type: z.literal("function_call"),
+    ...callMembers,
+    arguments: z.string().describe("Arguments as JSON text"),
+  }),
   z.looseObject({ type: z.literal("custom_tool_call"), ...callMembers, input: z.string() }),
   z.looseObject({ type: z.literal("function_call_output"), call_id: callIdField, output: contentField }),
   z.looseObject({ type: z.literal("custom_tool_call_output"), call_id: callIdField, output: contentField }),
@@ -88,7 +92,7 @@ const itemsField = z.array(z.union([item, bareReference], { error: "Expected an 
 /** The conversation: a text of the user, or items. */
 export const inputField: z.ZodType = z.union([z.string(), itemsField.min(1)], {
   error: "Expected a string or an array of items",
-}).describe("The conversation so far, oldest item first; a string is one text of the user's");
+}).describe("The conversation so far, oldest item first. A string is a single user message");
 
 /** The instructions: a system text, or messages. */
 export const instructionsField: z.ZodType = z.union([z.string(), itemsField], {

@@ -37,7 +37,7 @@ export function checkImages(input: Json | undefined): void {
     .flatMap((item) => [...listOf(item.content), ...listOf(item.output)])
     .filter((part) => objectOf(part)?.type === "input_image");
   if (images.length > COUNTS.images) {
-    throw new GatewayError("invalid", `Cannot take ${images.length} images: at most ${COUNTS.images} are allowed`, {
+    throw new GatewayError("invalid", `Too many images: ${images.length}, at most ${COUNTS.images} are allowed`, {
       param: "input",
     });
   }

@@ -33,7 +33,7 @@ export function readTools(body: JsonObject): Tool[] {
     tools.push(...objectsOf(addedTools).flatMap((tool) => readTool(tool, { more })));
   });
   if (tools.length > COUNTS.tools) {
-    throw new GatewayError("invalid", `Cannot take ${tools.length} tools: at most ${COUNTS.tools} are allowed`, {
+    throw new GatewayError("invalid", `Too many tools: ${tools.length}, at most ${COUNTS.tools} are allowed`, {
       param: "tools",
     });
   }

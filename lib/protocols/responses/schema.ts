@@ -17,16 +17,18 @@ import {
 import { inputField, instructionsField } from "./input_schema.ts";
 import { toolChoiceField, toolsField } from "./tool_schema.ts";
 
-const summaryField = z.enum(["auto", "concise", "detailed"]).nullish().describe("Whether to return reasoning text");
+const summaryField = z.enum(["auto", "concise", "detailed"]).nullish().describe(
+  "Whether to return a summary of the reasoning, and how detailed",
+);
 
 const reasoningField = z.looseObject({
-  effort: effortField.nullish().describe("How much to think"),
+  effort: effortField.nullish().describe("Reasoning effort"),
   summary: summaryField,
-  generate_summary: summaryField.describe("The older name of summary"),
+  generate_summary: summaryField.describe("Deprecated: use `summary`"),
   context: z.enum(["auto", "current_turn", "all_turns"]).nullish(),
   mode: z.enum(["standard", "pro"]).nullish(),
-  max_tokens: tokensField.nullish().describe("Most tokens to think with, an extension"),
-  enabled: z.boolean().nullish().describe("Switches reasoning on or off, an extension"),
+  max_tokens: tokensField.nullish().describe("Maximum number of tokens for reasoning. An extension"),
+  enabled: z.boolean().nullish().describe("Whether the model reasons. An extension"),
 });
 
 const textField = z.looseObject({
@@ -41,7 +43,7 @@ const textField = z.looseObject({
       strict: z.boolean().nullish(),
     }),
   ], { error: ({ code }) => code === "invalid_union" ? 'Expected "text", "json_object" or "json_schema"' : undefined })
-    .nullish().describe("The form the answer must have"),
+    .nullish().describe("Format of the answer"),
   verbosity: z.enum(["low", "medium", "high"]).nullish(),
 });
 
@@ -54,28 +56,28 @@ export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   input: inputField,
   instructions: instructionsField,
-  stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
+  stream: z.boolean().nullish().describe("Whether to stream the answer as server-sent events"),
   stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
   // OpenAI's minimum is 16; the gateway accepts less.
-  max_output_tokens: tokensField.nullish().describe("Most tokens of the answer, reasoning included"),
-  max_tool_calls: z.number().int().min(1).nullish().describe("Most calls of tools that run at the vendor"),
+  max_output_tokens: tokensField.nullish().describe("Maximum number of tokens in the answer, including reasoning"),
+  max_tool_calls: z.number().int().min(1).nullish().describe("Maximum number of calls to vendor-hosted tools"),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   top_logprobs: z.number().int().min(0).max(20).nullish(),
   presence_penalty: penaltyField,
   frequency_penalty: penaltyField,
-  reasoning: reasoningField.nullish().describe("Whether and how the model thinks before it answers"),
-  text: textField.nullish().describe("The form and length of the answer"),
-  tools: toolsField.nullish().describe("What the model may call"),
-  tool_choice: toolChoiceField.nullish().describe("Which tools the model may or must call; absent: auto"),
-  parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per answer"),
+  reasoning: reasoningField.nullish().describe("Whether and how the model reasons before it answers"),
+  text: textField.nullish().describe("Format and length of the answer"),
+  tools: toolsField.nullish().describe("Tools that the model may call"),
+  tool_choice: toolChoiceField.nullish().describe("Tools that the model may or must call. Default: auto"),
+  parallel_tool_calls: z.boolean().nullish().describe("Whether an answer may have several tool calls"),
   include: z.array(z.string().max(128)).max(64).nullish().describe(
-    "Members to add to the answer, such as reasoning.encrypted_content",
+    "Additional output to include in the answer, such as `reasoning.encrypted_content`",
   ),
   truncation: z.enum(["auto", "disabled"]).nullish().describe(
-    "Input over the context window: auto drops the oldest turns, disabled (default) is an error",
+    "If the input exceeds the context window: `auto` drops the oldest items, `disabled` (the default) returns an error",
   ),
-  store: z.boolean().nullish().describe("Whether later requests may refer to the answer; absent: true"),
+  store: z.boolean().nullish().describe("Whether later requests may refer to the answer. Default: true"),
   metadata: metadataField.nullish(),
   service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]).nullish(),
   user: z.string().nullish().describe("Opaque id of the end user"),
@@ -85,10 +87,12 @@ export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   prompt_cache_options: cacheOptionsField.nullish(),
   moderation: objectField.nullish(),
   context_management: z.array(z.looseObject({ type: z.string() })).nullish(),
-  previous_response_id: z.string().nullish().describe("A recent response of the same key that this one continues"),
+  previous_response_id: z.string().nullish().describe(
+    "Id of a recent response of the same key, which this request continues",
+  ),
   conversation: statefulField,
   prompt: statefulField,
-  background: z.boolean().nullish().describe("True is not supported"),
-  provider: providerField.nullish().describe("Routing wishes"),
-  models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+  background: z.boolean().nullish().describe("Only false is supported"),
+  provider: providerField.nullish().describe("Routing preferences"),
+  models: fallbacksField.nullish().describe("Models to try if the first one fails"),
 });

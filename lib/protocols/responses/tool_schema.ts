@@ -19,7 +19,7 @@ const customTool = z.looseObject({
   format: z.discriminatedUnion("type", [
     z.looseObject({ type: z.literal("text") }),
     z.looseObject({ type: z.literal("grammar"), syntax: z.string(), definition: z.string() }),
-  ]).nullish().describe("What the free-form input looks like"),
+  ]).nullish().describe("Format of the free-form input"),
   cache_control: cacheField,
 });
 

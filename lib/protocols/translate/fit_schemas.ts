@@ -60,7 +60,7 @@ function checkArgumentNames({ properties }: JsonObject, { tool, index }: { tool:
   const quotedName = JSON.stringify(name.slice(0, 80));
   throw new GatewayError(
     "invalid",
-    `Cannot pass tool "${tool}" to this model: its argument ${quotedName} must have a name of 1 to 64 letters, digits, _ . or -`,
+    `Cannot send tool "${tool}" to this model: its argument ${quotedName} must have a name of 1 to 64 letters, digits, _ . or -`,
     { param: `tools[${index}]` },
   );
 }

@@ -36,7 +36,7 @@ export function flattenVendorSpecific(
   if (blocks === undefined || last === undefined) {
     throw new GatewayError(
       "invalid",
-      `Cannot pass on content of type "${type}": the model's upstream does not accept it`,
+      `Cannot send content of type "${type}": the model's upstream does not accept it`,
       {
         param: PARAMETER_NAMES[protocol].messages,
       },

@@ -233,7 +233,7 @@ export class Reach {
 
 /** Returns the error for a call of an unreachable store. */
 export function outOfReach(cause: unknown): GatewayError {
-  return new GatewayError("overloaded", "Cannot reach the store of keys and bills at the moment", {
+  return new GatewayError("overloaded", "Cannot reach the store of keys and the ledger at the moment", {
     retryAfterMs: RETRY_AFTER_MS,
     refusal: { outage: "store" },
     cause,

@@ -83,7 +83,7 @@ function createFeed(
 /** Adds the parameters without an effect to `dropped`, unless they have their neutral value. */
 function addUnsupported({ n, sampling, tools }: Prompt, dropped: UnsupportedParameters): void {
   if (n !== undefined && n > 1) {
-    throw new GatewayError("invalid", "Cannot give several answers: this model supports one answer per request", {
+    throw new GatewayError("invalid", "Cannot return several answers: this model supports one answer per request", {
       param: "n",
     });
   }

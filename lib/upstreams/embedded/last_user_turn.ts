@@ -77,7 +77,7 @@ function describeBlock(block: ContentBlock): string {
     case "vendor_specific":
       throw new GatewayError(
         "invalid",
-        `Cannot read a part of type "${String(block.value.type)}": this model reads text, images and files`,
+        `Cannot read a part of type "${String(block.value.type)}": this model accepts text, images and files`,
         { param: PARAMETER_NAMES[block.from].messages },
       );
     default:

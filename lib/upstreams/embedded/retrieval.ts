@@ -89,7 +89,7 @@ function writeNumbers(vector: Float64Array): string {
 }
 
 function tooLong({ tokens, maxTokens, index }: { tokens: number; maxTokens: number; index: number }): GatewayError {
-  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${maxTokens}`, {
+  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model accepts at most ${maxTokens}`, {
     param: "input",
     code: "context_length_exceeded",
   });

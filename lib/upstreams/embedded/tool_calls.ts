@@ -82,7 +82,7 @@ function requireTools(
 }
 
 function choiceError(protocol: Protocol, reason: string): GatewayError {
-  return new GatewayError("invalid", `Cannot obey this tool choice: ${reason}`, {
+  return new GatewayError("invalid", `Cannot satisfy this tool choice: ${reason}`, {
     param: PARAMETER_NAMES[protocol].toolChoice,
   });
 }

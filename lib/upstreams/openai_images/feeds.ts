@@ -39,7 +39,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   async function next(): Promise<ImageEvent | undefined> {
     const { done, value } = await sent.next();
     if (done === true) {
-      throw new GatewayError("upstream", `Expected ${n} images from the upstream, ${missing.size} did not come`);
+      throw new GatewayError("upstream", `Expected ${n} images from the upstream, ${missing.size} missing`);
     }
     return value.type === "image" ? await readFinished(value) : await readPreview(value);
   }

@@ -69,7 +69,7 @@ async function* readWhole(incoming: Incoming): AsyncGenerator<SentImage, JsonObj
   const failure = innerFailure(answer);
   if (failure !== undefined) throw failure;
   if (Array.isArray(answer.data) && answer.data.some((item) => isObject(item) && typeof item.url === "string")) {
-    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of images");
+    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has URLs instead of images");
   }
   return answer;
 }

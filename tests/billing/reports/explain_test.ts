@@ -234,8 +234,8 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
       'the request is not valid, parameter "max_tokens": Too small: expected number to be >=1',
     ],
     [{ code: "unavailable", outage: "ledger", error: "overloaded" }, "the gateway could not write its ledger"],
-    [{ code: "unavailable", outage: "store" }, "the store of keys and ledger was out of reach"],
-    [{ code: "unavailable", outage: "limits_store" }, "the store of limits was out of reach"],
+    [{ code: "unavailable", outage: "store" }, "the store of keys and the ledger was unreachable"],
+    [{ code: "unavailable", outage: "limits_store" }, "the limits store was unreachable"],
     [{ code: "body_too_large" }, "the request body is too large"],
   ];
   for (const [reason, sentence] of cases) {

@@ -149,7 +149,7 @@ Deno.test("request streams beyond the limit are refused, and disconnected ones m
   const late = await askStream(gateway.url);
   assertEquals([late.status, (await late.json()).error.message], [
     503,
-    "Cannot take this request: the gateway is shutting down",
+    "Cannot accept this request: the gateway is shutting down",
   ]);
 });
 

@@ -181,5 +181,5 @@ Deno.test("alerts need an address and a key, and their secrets appear nowhere", 
     const unsigned = { ...config, alerts: { webhook: { env: "ALERT_WEBHOOK" } } };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(unsigned));
     const { code, err } = await run(["check"], { folder, env });
-    assertEquals([code, err], [1, 'alerts.secret: Missing: webhooks of format "sluice" are signed\n']);
+    assertEquals([code, err], [1, 'alerts.secret: Missing: alerts in the format "sluice" must be signed\n']);
   }));

@@ -117,7 +117,7 @@ const BAD: readonly [what: string, members: JsonObject, param: string, message: 
   ["a user that is no text", { user: 5 }, "user", /expected string/],
   ["stream as text", { stream: "true" }, "stream", /expected boolean/],
   ["partial_images 4", { stream: true, partial_images: 4 }, "partial_images", /<=3/],
-  ["partial_images in a whole answer", { partial_images: 1 }, "partial_images", /need stream: true/],
+  ["partial_images in a whole answer", { partial_images: 1 }, "partial_images", /require stream: true/],
 ];
 
 Deno.test("an invalid parameter is a 400 that names it, and reaches no upstream", async (t) => {

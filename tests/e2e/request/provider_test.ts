@@ -98,7 +98,7 @@ Deno.test("a refusal because of preferences says so, and is final", async () => 
   const response = await gateway.ask("chat", prompt("chat", { provider: { max_price: { prompt: 1 } } }));
   assertEquals(response.headers.get("x-should-retry"), "false");
   const { error } = await response.json();
-  assertEquals(error.message, "Cannot answer as the request wishes: provider.max_price leaves no model");
+  assertEquals(error.message, "Cannot satisfy the request's routing preferences: provider.max_price leaves no model");
   assertEquals(hosts.requests.length, 0);
 });
 

@@ -72,7 +72,7 @@ for (const [index, way] of (["relayed", "translated", "embedded"] as const).entr
       const response = await world.gateway.ask(protocol, prompt(protocol, { ...most, stream: true }, content));
       await world.entry();
       const stream = await response.text();
-      assert(stream.includes("left unread"), stream.slice(-500));
+      assert(stream.includes("read nothing"), stream.slice(-500));
       assert(protocol === "responses" || !stream.includes(SUCCESS[protocol]));
       await assertSentCharged(world, {
         content,
@@ -95,7 +95,7 @@ Deno.test("an unread stream is read to its end if its model continues", async ()
   const entry = await world.entry();
   await world.assertSettled(entry, "drained");
   assertEquals([entry.ending, entry.tokens], ["client_disconnected", tokens(REPORTED)]);
-  assert((await response.text()).includes("left unread"));
+  assert((await response.text()).includes("read nothing"));
 });
 
 Deno.test("a client that reads too slowly pays for what was sent to it", async () => {

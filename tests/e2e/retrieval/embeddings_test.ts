@@ -186,7 +186,7 @@ Deno.test("embeddings: fallbacks stay within one vector space", async () => {
     const refused = await post(gateway, PATH, { ...ASK, models: [other] });
     const { error } = await refused.json();
     assertEquals([refused.status, error.param], [400, "models"]);
-    assertMatch(error.message, /not of one space/);
+    assertMatch(error.message, /vector spaces differ/);
   }
   assertEquals(second.requests.length, 1);
 });

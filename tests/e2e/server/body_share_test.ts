@@ -62,7 +62,7 @@ Deno.test("bodies of one key leave a quarter of the budget to other keys", async
       const answer = await refused.json();
       assertEquals([refused.status, refused.headers.get("retry-after")], [429, "1"], protocol);
       const { message } = answer.error;
-      assertEquals(message, "Cannot take another request body now: too many bytes of this API key are being handled");
+      assertEquals(message, "Cannot accept another request body now: too many bytes of this API key are being handled");
       assertEquals(answer.type, protocol === "messages" ? "error" : undefined);
     }
     assertEquals(statuses.length, FLOOD - 6);

@@ -159,5 +159,5 @@ Deno.test("readPrompt() limits images over all messages", () => {
   const half = { role: "user", content: Array(32).fill(PICTURE) };
   const result = { role: "tool", tool_call_id: "c1", content: [PICTURE] };
   assertEquals(read(request({ messages: [half, half] })).messages.length, 2);
-  assertThrows(() => read(request({ messages: [half, half, result] })), GatewayError, "65 images");
+  assertThrows(() => read(request({ messages: [half, half, result] })), GatewayError, "Too many images and files: 65");
 });

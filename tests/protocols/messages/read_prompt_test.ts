@@ -309,7 +309,7 @@ Deno.test("readPrompt() rejects unsupported members that change the meaning", ()
       "messages[0].content[0].cache_control",
       "cache_control cannot be set for empty text blocks",
     ],
-    [user(...Array<JsonObject>(65).fill(image)), "messages", "Expected at most 64 images, found 65"],
+    [user(...Array<JsonObject>(65).fill(image)), "messages", "Too many images: 65, at most 64 are allowed"],
     [
       {
         ...user({ type: "tool_result", tool_use_id: "t", content: [marked], ...mark }, {

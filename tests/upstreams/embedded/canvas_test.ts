@@ -167,6 +167,6 @@ testCanvas("a damaged or too large upload fails the request with the reason", as
   await assertRejects(
     () => open({ kind: "edit", images: [good], mask: { ...good, width: 5000, height: 5000 } }),
     GatewayError,
-    "the most is",
+    "the maximum is",
   );
 });

@@ -95,7 +95,7 @@ Deno.test("chooseCalls() rejects a choice that no tool satisfies", () => {
     [{ type: "vendor_specific", from: "responses", value: { type: "web_search" } }, tools],
   ];
   for (const [toolChoice, tools] of choices) {
-    const error = assertThrows(() => called([user("hi")], { toolChoice, tools }), GatewayError, "Cannot obey");
+    const error = assertThrows(() => called([user("hi")], { toolChoice, tools }), GatewayError, "Cannot satisfy");
     assertEquals([error.kind, error.param], ["invalid", "tool_choice"]);
   }
 });
