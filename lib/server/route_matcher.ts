@@ -105,11 +105,12 @@ const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
 /**
  * Reads the target. The server builds `request.url` by putting the scheme and `Host` before the target, so a `Host`
  * with a slash in it would move the path. Here `Host` is checked first and then cut off; nothing parses the whole.
+ * HTTP/2 has no `Host`: its authority is in the URL alone.
  * @throws {GatewayError} `invalid`, or `not_found` for a path that would mean another after normalization
  */
 export function readTarget(request: Addressed): RequestTarget {
-  const host = request.headers.get("host");
-  if (host === null || !HOST.test(host)) {
+  const host = hostOf(request);
+  if (!HOST.test(host)) {
     throw new GatewayError(
       "invalid",
       "Cannot read the Host header: expected exactly one host name, with or without a port",
@@ -180,6 +181,11 @@ function targetOf(request: Addressed): string {
   return cut?.startsWith("/") === true
     ? cut
     : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
+}
+
+/** Returns `Host`, or the host of the URL for a request without the header, such as one of HTTP/2. */
+function hostOf({ url, headers }: Addressed): string {
+  return headers.get("host") ?? /^https?:\/\/([^/]*)/i.exec(url)?.[1] ?? "";
 }
 
 /** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */
