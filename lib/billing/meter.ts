@@ -107,6 +107,8 @@ export class Meter {
   #skipped: readonly TargetRefusal[] | undefined;
   /** All attempts; `undefined` until one fails. */
   #attemptsMade: EntryAttempt[] | undefined;
+  /** True if the answer that had begun broke off. */
+  #hasBroken = false;
   #dropped: readonly string[] = [];
   #firstMs: number | undefined;
   #ended = false;
@@ -229,11 +231,20 @@ export class Meter {
   /** Records the end of an attempt. */
   attempted(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
-      if (this.#attemptsMade === undefined) return;
+      if (this.#attemptsMade === undefined || this.#hasBroken) return;
       if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
     }
     this.#attemptsMade ??= [];
     if (this.#attemptsMade.length < MOST_ATTEMPTS) this.#attemptsMade.push(attempt);
+  }
+
+  /** Records that the answer of the present attempt broke off: it is listed, although it had begun. */
+  broke(attempt: EntryAttempt): void {
+    if (attempt.request_id === undefined && this.#requestId !== undefined) attempt.request_id = this.#requestId;
+    const made = this.#attemptsMade ??= [];
+    if (made.at(-1)?.outcome === "success") made.pop();
+    this.#hasBroken = true;
+    if (made.length < MOST_ATTEMPTS) made.push(attempt);
   }
 
   /** Records the members of the request that the upstream of the present attempt does not support. */

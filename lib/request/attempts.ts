@@ -1,7 +1,7 @@
 /** Attempts at targets: their services, their form in the log and the ledger, and what they say about their targets. */
 import { delay } from "../abort.ts";
 import type { Meter } from "../billing/meter.ts";
-import type { GatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
@@ -22,7 +22,7 @@ export function attemptsWith<T>(
     & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted" | "skip"> },
 ): AttemptOptions<T> {
-  const { health, config, observer, monotonic, now, random, log } = gateway;
+  const { health, config, observer, monotonic, random } = gateway;
   return {
     choices,
     key,
@@ -42,36 +42,70 @@ export function attemptsWith<T>(
       meter.attempted(entryAttempt(attempt, ended));
     },
     skipped: (targets) => meter.skip(targets),
-    failed({ target }: Attempt, error: GatewayError) {
-      const { upstream, model } = target;
-      const { kind, message, vendor, cause } = error;
-      recordFailure(health, target, error, now());
-      log({
-        level: "warn",
-        event: "target_failed",
-        request_id: requestId,
-        upstream,
-        model,
-        kind,
-        // Errors of these kinds have texts of our own, without parts of a prompt or an answer.
-        reason: message,
-        ...(vendor !== undefined && {
-          status: vendor.status,
-          vendor_message: vendor.message,
-          vendor_request_id: vendor.requestId,
-        }),
-        ...describeCause(cause),
-        // A stack of the gateway has no facts about an upstream.
-        stack: undefined,
-      });
-    },
+    failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
   };
+}
+
+/** Remembers and logs the failure of a target. */
+function reportFailure(
+  error: GatewayError,
+  { target, requestId, gateway: { health, now, log } }: {
+    target: TargetKey;
+    requestId: string;
+    gateway: Pick<Gateway, "health" | "now" | "log">;
+  },
+): void {
+  const { upstream, model } = target;
+  const { kind, message, vendor, cause } = error;
+  recordFailure(health, target, error, now());
+  log({
+    level: "warn",
+    event: "target_failed",
+    request_id: requestId,
+    upstream,
+    model,
+    kind,
+    // Errors of these kinds have texts of our own, without parts of a prompt or an answer.
+    reason: message,
+    ...(vendor !== undefined && {
+      status: vendor.status,
+      vendor_message: vendor.message,
+      vendor_request_id: vendor.requestId,
+    }),
+    ...describeCause(cause),
+    // A stack of the gateway has no facts about an upstream.
+    stack: undefined,
+  });
+}
+
+/** An attempt whose answer has begun. */
+export interface BegunAttempt {
+  attempt: Attempt;
+  /** By `monotonic`. */
+  begunAt: number;
+  requestId: string;
+  meter: Pick<Meter, "broke">;
+  gateway: Pick<Gateway, "health" | "now" | "log" | "monotonic">;
+}
+
+/** Records that an answer broke off after its first event, when no other target can answer any more. */
+export function recordBrokenAnswer(
+  thrown: unknown,
+  { attempt, begunAt, requestId, meter, gateway }: BegunAttempt,
+): void {
+  // Other errors are the gateway's own, or a client's that reads too slowly.
+  if (!(thrown instanceof GatewayError) || thrown.kind === "internal" || thrown.kind === "too_slow") return;
+  const isClients = classifyFailure(thrown).outcome.type === "neither";
+  const ms = gateway.monotonic() - begunAt;
+  const outcome = thrown.fault === "oversized" ? "oversized" : "broken";
+  meter.broke(entryAttempt(attempt, { outcome, ms, error: thrown, isClients }));
+  if (!isClients) reportFailure(thrown, { target: attempt.target, requestId, gateway });
 }
 
 /** The entry of an attempt. A message that may quote the client's request is left out. */
 function entryAttempt(
   { model, target: { upstream } }: Attempt,
-  { outcome, ms, error, isClients = false }: EndedAttempt,
+  { outcome, ms, error, isClients = false }: Omit<EndedAttempt, "outcome"> & Pick<EntryAttempt, "outcome">,
 ): EntryAttempt {
   const attempt: EntryAttempt = { upstream, model: model.id, outcome, ms: Math.round(ms) };
   if (error === undefined) return attempt;
@@ -131,6 +165,8 @@ export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
   begunAt: number;
   /** True if the request was given up: the target is not to blame then. */
   isAborted: () => boolean;
+  /** Records why the answer broke off. */
+  brokeOff: (error: unknown) => void;
 }
 
 /** Reports one stream to the health of its target. A failure before the first event is left to the retry. */
@@ -153,8 +189,10 @@ export class TargetMeasurement {
 
   /** The answer was cut short. */
   broken(error: unknown): void {
-    const { health, permit, isAborted } = this.#stream;
-    if (this.#firstAt !== undefined && !isAborted()) health.report(permit, classifyFailure(error).outcome);
+    const { health, permit, isAborted, brokeOff } = this.#stream;
+    if (this.#firstAt === undefined || isAborted()) return;
+    health.report(permit, classifyFailure(error).outcome);
+    brokeOff(error);
   }
 
   #begin(): void {

@@ -10,8 +10,8 @@ import {
   parseDocument,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
-import { stringOf } from "../protocols/members.ts";
-import { type ContentFilter, redactSecrets, redactShapes } from "../redact.ts";
+import { describeVendorError } from "../protocols/vendor_error.ts";
+import { type ContentFilter, redactSecrets } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 import type { HeaderFilter, ResponseHeader } from "../http1/mod.ts";
 
@@ -65,45 +65,15 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   return error.with({ retryAfterMs });
 }
 
-/** Most UTF-16 code units of a vendor's message that are logged. */
-const LOGGED_MESSAGE = 300;
-
 function vendorError(incoming: Incoming, body: Json): VendorError {
-  const message = redactShapes(vendorMessage(body), LOGGED_MESSAGE).slice(0, LOGGED_MESSAGE);
   const requestId = requestIdOf(incoming);
-  return {
-    status: incoming.status,
-    ...codeOf(body),
-    ...(message !== "" && { message }),
-    ...(requestId !== undefined && { requestId }),
-  };
+  return { ...describeVendorError(incoming.status, body), ...(requestId !== undefined && { requestId }) };
 }
 
 /** Returns the vendor's id of a request; `undefined` if there is none, or none that can be written to a log. */
 export function requestIdOf(incoming: Pick<Incoming, "header">): string | undefined {
   const id = incoming.header("x-request-id") ?? incoming.header("request-id");
   return id !== null && /^[\x21-\x7e]{1,200}$/.test(id) ? redactSecrets(id) : undefined;
-}
-
-/** The code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */
-function codeOf(body: Json): Pick<VendorError, "code"> {
-  const value = Array.isArray(body) ? body[0] : body;
-  const error = isObject(value) ? value.error : undefined;
-  if (!isObject(error)) return {};
-  const code = stringOf(error.code) ?? stringOf(error.status) ?? stringOf(error.type);
-  // Anything else may hold a secret, or a text of the client's.
-  const isCode = code !== undefined && /^[A-Za-z0-9_.-]{1,64}$/.test(code) && redactSecrets(code) === code;
-  return isCode ? { code } : {};
-}
-
-/** Returns the message of an error body in the forms of OpenAI, Anthropic, Google and FastAPI; empty without one. */
-function vendorMessage(body: Json): string {
-  // Google wraps errors of streams into a list.
-  const value = Array.isArray(body) ? body[0] : body;
-  if (!isObject(value)) return typeof value === "string" && !value.trimStart().startsWith("<") ? value : "";
-  const { error } = value;
-  const inner = isObject(error) ? stringOf(error.message) : stringOf(error);
-  return inner ?? stringOf(value.message) ?? stringOf(value.detail) ?? "";
 }
 
 /**

@@ -143,6 +143,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   key_refused: "it refuses the gateway's key",
   rejected: "it rejected the request",
   oversized: "its answer was too large",
+  broken: "its answer broke off",
   client_disconnected: "the client disconnected",
   unfit: "it cannot take the request",
 };

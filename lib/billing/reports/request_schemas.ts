@@ -63,7 +63,9 @@ const reasonSchema = exactly<EntryReason>()(z.strictObject({
 const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   upstream: z.string(),
   model: z.string(),
-  outcome: z.string().describe("As in the metric sluice_upstream_attempts_total, or `unfit`"),
+  outcome: z.string().describe(
+    "As in the metric sluice_upstream_attempts_total, `unfit`, or `broken`: the answer had begun",
+  ),
   ms: count.describe("Milliseconds until the answer began or the attempt failed"),
   status: z.number().int().optional(),
   code: z.string().optional().describe("The vendor's code of the error"),

@@ -267,3 +267,47 @@ Deno.test("an upstream without the key that it needs is out of use, even if it l
   const { status, message } = await readiness(gateway.gateway);
   assertEquals([status, message?.includes("first")], ["degraded", true]);
 });
+
+Deno.test("an answer that breaks off is explained like an attempt that failed before", async () => {
+  for (const protocol of PROTOCOLS) {
+    const begun = STREAMED[protocol].slice(0, { chat: 3, responses: 5, messages: 4, gemini: 2 }[protocol]).join("");
+    const error = JSON.stringify(errorBody(protocol, `Boom ${UPSTREAM_KEY}`));
+    const plays: [body: ScriptedAnswer, message: RegExp, status: number | undefined][] = [
+      [events(`${begun}event: error\ndata: ${error}\n\n`, { chunkBytes: begun.length }), /^Boom \S*$/, 200],
+      [events(`${begun}cut`, { cutAfterBytes: begun.length }), /broke off/, undefined],
+    ];
+    for (const [answer, message, status] of plays) {
+      await using first = startUpstream(() => ({
+        ...answer,
+        headers: { ...answer.headers, "x-request-id": "vendor-1" },
+      }));
+      await using gateway = startGateway(oneModel(protocol, first.url));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      assertEquals(response.status, 200, protocol);
+      await response.text();
+      await gateway.gateway.backgroundTasks.done();
+      const id = response.headers.get("x-request-id") ?? "";
+      const explanation = await explainRequest(gateway.store.ledger, id);
+      assert(explanation?.state === "ended");
+      const [attempt, ...others] = explanation.attempt_list;
+      assertEquals([others, attempt?.outcome, attempt?.status], [[], "broken", status], protocol);
+      assertEquals(attempt?.request_id, "vendor-1");
+      assertMatch(attempt?.message ?? "", message);
+      assertMatch(explanationText(explanation), /its answer broke off after \d+ ms \(/);
+      const [line, ...more] = gateway.logs.filter(({ event }) => event === "target_failed");
+      assertEquals(more, []);
+      assertEquals([`req_${line?.request_id}`, line?.status], [id, status], protocol);
+      assert(!JSON.stringify([explanation, line]).includes(UPSTREAM_KEY));
+    }
+  }
+});
+
+Deno.test("answers that begin and break off at once open the breaker, as those that break off later", async () => {
+  const begun = STREAMED.chat.slice(0, 3).join("");
+  const error = JSON.stringify(errorBody("chat", "Boom"));
+  await using first = startUpstream(() => events(`${begun}event: error\ndata: ${error}\n\n`));
+  await using gateway = startGateway(targets({ first: first.url }), { breakers: true });
+  for (let request = 0; request < 5; request++) assertEquals(await ask(gateway, { stream: true }), 200);
+  assertEquals(gateway.logs.filter(({ event }) => event === "breaker_opened").length, 1);
+  assertEquals(await ask(gateway, { stream: true }), 503);
+});
