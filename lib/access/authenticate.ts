@@ -21,6 +21,8 @@ export interface AuthenticationOptions {
   /** Returns the member `key` of the query, which Google's clients may send the key in; absent: there is none. */
   queryKey?: () => string | null;
   keys: KeyRing;
+  /** Called with the key that the client has, whether it is accepted or not. */
+  found?: (record: KeyRecord) => void;
   /** Returns the client's address, `undefined` if it is unknown. Called only if a rule needs it. */
   address: () => string | undefined;
 }
@@ -31,11 +33,12 @@ export interface AuthenticationOptions {
  * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
 export async function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Promise<Caller> {
-  const { keys, address } = options;
+  const { keys, address, found: noteFound } = options;
   const key = readCredential(headers, options);
   const found = PLAUSIBLE.test(key) ? keys.find(key) : undefined;
   const record = found instanceof Promise ? await found : found;
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
+  noteFound?.(record);
   const caller = callerOf(record, keys);
   const { group, rules } = caller;
   if (group.ips !== undefined || rules.ips !== undefined) requireAddress([group.ips, rules.ips], address);

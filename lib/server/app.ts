@@ -137,9 +137,6 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   const most = gateway.config.resource_limits.requests_per_client;
   if (caller !== undefined) {
     if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
-    record.keyId = caller.keyId;
-    record.keyName = caller.keyName;
-    record.group = caller.groupName;
     try {
       if (most !== undefined) {
         exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, most });

@@ -29,7 +29,10 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["ending", "As in the ledger: a finish reason, `done`, `partial`, `client_disconnected`, `failed`, `refused`"],
   ["kind`, `code", "The [error](error-codes.md), also within a stream whose status is 200"],
   ["param", "Parameter that was wrong; `other` if no protocol has it"],
-  ["key_id`, `key_name`, `group", "Key of the client; absent without a valid one"],
+  [
+    "key_id`, `key_name`, `group",
+    "Key of the client, even if it is expired, disabled or not allowed here; absent for an unknown or revoked one",
+  ],
   ["client_address", "Address of the client, only with `log.client_address`"],
   [
     "model`, `model_answered",
