@@ -1,6 +1,7 @@
 /** Attempts at targets: their services, their form in the log and the ledger, and what they say about their targets. */
 import { delay } from "../abort.ts";
 import type { Meter } from "../billing/meter.ts";
+import { faultOf } from "../causes.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
@@ -110,12 +111,18 @@ function entryAttempt(
   const attempt: EntryAttempt = { upstream, model: model.id, outcome, ms: Math.round(ms) };
   if (error === undefined) return attempt;
   const { vendor } = error;
-  const message = isClients ? undefined : vendor === undefined ? error.message : vendor.message;
+  const message = isClients ? undefined : vendor === undefined ? failureText(error) : vendor.message;
   if (vendor !== undefined) attempt.status = vendor.status;
   if (vendor?.code !== undefined) attempt.code = vendor.code;
   if (message !== undefined) attempt.message = plainText(message, MESSAGE_CHARACTERS);
   if (vendor?.requestId !== undefined) attempt.request_id = vendor.requestId;
   return attempt;
+}
+
+/** A failure without an answer of the vendor, with the fault of the network. */
+function failureText({ message, cause }: GatewayError): string {
+  const fault = faultOf(cause);
+  return fault === undefined ? message : `${message}: ${fault}`;
 }
 
 /** Most targets that are remembered; those that failed longest ago go first. */
@@ -144,7 +151,7 @@ function recordFailure(health: Health, target: TargetKey, error: GatewayError, n
   known.set(name, {
     at: now,
     ...(vendor !== undefined && { status: vendor.status }),
-    message: plainText(vendor?.message ?? error.message, MESSAGE_CHARACTERS),
+    message: plainText(vendor?.message ?? failureText(error), MESSAGE_CHARACTERS),
   });
   const [oldest] = known.keys();
   if (known.size > MOST_TARGETS && oldest !== undefined) known.delete(oldest);

@@ -57,7 +57,11 @@ export const EVENT_ENTRIES: Readonly<Record<Trouble, Omit<Entry, "about">>> = {
     see: REDIS,
     act: "Repair Redis. Without it, requests of a conversation must reach the same node",
   },
-  ledger_failed: { see: DISK, act: "Free the disk or repair the store. Requests with a cost are refused until then" },
+  ledger_failed: {
+    see: DISK,
+    act: "Free the disk, end the process that locks the database, or repair the store. Requests with a cost are " +
+      "refused until then",
+  },
   entry_not_written: { see: `${DISK}; \`sluice audit\``, act: "Repair the store. The request stays unbilled" },
   refusals_not_written: {
     see: "`sluice requests --key NAME --failed`",

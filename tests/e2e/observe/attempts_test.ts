@@ -8,6 +8,7 @@ import { readiness } from "../../../lib/status/health.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { CLOSED_PORT } from "../../support/closed_port.ts";
 import { valueOf } from "./exposition.ts";
 import { eventually, until } from "../../support/soon.ts";
 
@@ -310,4 +311,13 @@ Deno.test("answers that begin and break off at once open the breaker, as those t
   for (let request = 0; request < 5; request++) assertEquals(await ask(gateway, { stream: true }), 200);
   assertEquals(gateway.logs.filter(({ event }) => event === "breaker_opened").length, 1);
   assertEquals(await ask(gateway, { stream: true }), 503);
+});
+
+Deno.test("an attempt without a connection says why there is none", async () => {
+  await using gateway = startGateway(targets({ first: `http://127.0.0.1:${CLOSED_PORT}` }));
+  const response = await gateway.ask("chat", prompt("chat"));
+  assertEquals(response.status, 502, await response.text());
+  const found = await explainRequest(gateway.store.ledger, response.headers.get("x-request-id") ?? "");
+  assert(found?.state === "ended");
+  assertMatch(explanationText(found), /\("Cannot reach the model's upstream: connection refused"\)/);
 });
