@@ -98,6 +98,8 @@ export interface ReloaderParts {
   latest?: () => number;
   /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
   apply: (config: Config, from: ReloadCause) => void | Promise<void>;
+  /** Called where an operator asks for a reload, and the configuration is the same. */
+  unchanged?: () => void;
   /** Unix time in milliseconds. */
   now: () => number;
   log: Log;
@@ -178,7 +180,10 @@ class ConfigReloader implements Reloader {
       this.#status = { ...rest, source: sourceOf(loaded) };
       if (!isNew) {
         this.#warn(ignored);
-        if (trigger === "signal" || trigger === "admin") this.#logReload("reload_unchanged", trigger);
+        if (trigger === "signal" || trigger === "admin") {
+          this.#logReload("reload_unchanged", trigger);
+          this.#parts.unchanged?.();
+        }
         return { outcome: "unchanged", ignored };
       }
       this.#status = { ...this.#status, version: this.#status.version + 1, loaded_at: this.#time() };

@@ -166,6 +166,8 @@ export interface Health {
   snapshot(): HealthRow[];
   /** Applies another configuration. Outcomes stay, and refused keys are probed anew. */
   reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
+  /** Probes refused keys at once. */
+  renewKeys(): void;
   /** Cancels timers and probes. */
   close(): void;
 }

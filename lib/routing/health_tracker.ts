@@ -63,6 +63,10 @@ class HealthTracker implements Health {
     this.#models.clear();
     if (probe === undefined) return;
     this.#probe = probe;
+    this.renewKeys();
+  }
+
+  renewKeys(): void {
     for (const check of this.#keyChecks.values()) check.renew();
   }
 

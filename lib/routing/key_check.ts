@@ -70,7 +70,7 @@ export class KeyCheck {
     return learning;
   }
 
-  /** Probes a refused key at once, as another one may be configured now. */
+  /** Probes a refused key at once, as another one may be configured now, or the vendor may accept it again. */
   renew(): void {
     this.#probing = undefined;
     this.#probedAt = -Infinity;

@@ -30,7 +30,9 @@ export const EVENT_ENTRIES: Readonly<Record<Trouble, Omit<Entry, "about">>> = {
   breaker_opened: { see: HEALTH, act: "Nothing if a second target answers. Otherwise find out why the target failed" },
   upstream_key_refused: {
     see: "`sluice doctor` tries the key",
-    act: "Put a valid key into the variable that `api_key` names, and restart the gateway",
+    act:
+      "Put a valid key into the variable that `api_key` names, and restart the gateway. If the vendor accepts the old " +
+      "key again, a reload asks at once",
   },
   transport_fallback: {
     see: "[Vendors](reference/vendors.md) on connections",
