@@ -89,12 +89,15 @@ function faultOf({ kind, code }: GatewayError, status: number): Fault {
   return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
+/** Longest wait that is passed on, in milliseconds. A limit per day may ask for more. */
+const LONGEST_WAIT_MS = 3_600_000;
+
 /** Seconds or milliseconds. HTTP dates are ignored, because they depend on two clocks. */
 function readRetryAfter(incoming: Incoming): number | undefined {
   const ms = Number(incoming.header("retry-after-ms") ?? NaN);
-  if (ms > 0 && ms <= 3_600_000) return ms;
+  if (ms > 0) return Math.min(ms, LONGEST_WAIT_MS);
   const seconds = Number(incoming.header("retry-after") ?? NaN);
-  return seconds > 0 && seconds <= 3_600 ? seconds * 1000 : undefined;
+  return seconds > 0 ? Math.min(seconds * 1000, LONGEST_WAIT_MS) : undefined;
 }
 
 async function parseAnswer(text: string): Promise<JsonDocument | undefined> {

@@ -1,6 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { matchHeaders } from "../../lib/upstreams/answers.ts";
+import { oneModel, startGateway } from "../support/gateway.ts";
+import { errorBody, prompt } from "../upstream/replies.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 
 function parse(forwardHeaders: unknown) {
   return parseConfig({
@@ -51,4 +54,21 @@ Deno.test("matchHeaders() matches names and prefixes", () => {
   const matches = matchHeaders(["x-ratelimit-*", "cf-ray"]);
   const names = ["x-ratelimit-limit-requests", "x-ratelimit-", "cf-ray", "cf-ray-2", "x-ratelimi", "x"];
   assertEquals(names.map(matches), [true, true, true, false, false, false]);
+});
+
+Deno.test("a long retry-after of an upstream counts as an hour, and not as none", async () => {
+  const cases: [name: string, value: string, expected: string | null][] = [
+    ["retry-after", "20", "20"],
+    ["retry-after", "86400", "3600"],
+    ["retry-after-ms", "90000000", "3600"],
+    ["retry-after", "-5", null],
+    ["retry-after", "soon", null],
+  ];
+  for (const [name, value, expected] of cases) {
+    const refusal = json(errorBody("chat", "slower"), { status: 429, headers: { [name]: value } });
+    await using host = startUpstream(() => refusal);
+    await using gateway = startGateway(oneModel("chat", host.url));
+    const response = await gateway.ask("chat", prompt("chat"));
+    assertEquals([response.status, response.headers.get("retry-after")], [429, expected], await response.text());
+  }
 });
