@@ -1,4 +1,5 @@
 /** The store that commands read beside the running gateway. */
+import { faultOf } from "../causes.ts";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword, type StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
@@ -10,7 +11,7 @@ interface Use {
   readOnly?: boolean;
 }
 
-/** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} if there is none */
+/** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} if there is none, or it fails */
 export async function withStore(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
@@ -20,9 +21,20 @@ export async function withStore(
   const store = await openStore(config.store, { readOnly, migrated: reportMigration });
   try {
     return await act(store);
+  } catch (cause) {
+    throw ofDatabase(cause, config.store) ?? cause;
   } finally {
     await store.close();
   }
+}
+
+/** The error of a database that cannot be used, for example because its file is damaged; `undefined` for any other. */
+function ofDatabase(cause: unknown, address: StoreAddress): StoreError | undefined {
+  if (address.kind !== "sqlite" || !(cause instanceof Error) || !("code" in cause)) return undefined;
+  const fault = faultOf(cause);
+  if (cause.code !== "ERR_SQLITE_ERROR" || fault === undefined) return undefined;
+  const advice = fault === "database damaged" ? "; restore a backup" : "";
+  return new StoreError(`Cannot use the store "${address.path}": ${cause.message}${advice}`, { cause });
 }
 
 /** Reports on standard error that a store was migrated, and the copy of its file. */
