@@ -43,7 +43,9 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const { status } = incoming;
   if (status < 400) {
     incoming.cancel();
-    return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error");
+    return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error", {
+      vendor: { status },
+    });
   }
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
   const body = (await parseAnswer(text))?.value;

@@ -104,7 +104,7 @@ const OUTAGES: Readonly<Record<OutageRefusal, string>> = {
 
 const WHY_NOT = {
   open: "its circuit breaker was open",
-  cooling: "it had asked for a delay",
+  cooling: "it was at its limit or overloaded",
   quarantined: "it refused the gateway's key",
 } as const;
 

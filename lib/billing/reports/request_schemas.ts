@@ -38,7 +38,7 @@ const targetRefusal = z.strictObject({
   model: z.string(),
   why: z.enum(["open", "cooling", "quarantined"])
     .describe(
-      "`open`: its circuit breaker was open; `cooling`: it had asked for a delay; `quarantined`: it refused the gateway's key",
+      "`open`: its circuit breaker was open; `cooling`: it was at its limit, or overloaded with `retry-after`; `quarantined`: it refused the gateway's key",
     ),
   wait_ms: count,
 });

@@ -313,11 +313,18 @@ Deno.test("answers that begin and break off at once open the breaker, as those t
   assertEquals(await ask(gateway, { stream: true }), 503);
 });
 
-Deno.test("an attempt without a connection says why there is none", async () => {
-  await using gateway = startGateway(targets({ first: `http://127.0.0.1:${CLOSED_PORT}` }));
-  const response = await gateway.ask("chat", prompt("chat"));
-  assertEquals(response.status, 502, await response.text());
-  const found = await explainRequest(gateway.store.ledger, response.headers.get("x-request-id") ?? "");
-  assert(found?.state === "ended");
-  assertMatch(explanationText(found), /\("Cannot reach the model's upstream: connection refused"\)/);
+Deno.test("an attempt without an answer says why there is none", async () => {
+  await using other = startUpstream(() => ({ status: 302, headers: { location: "http://other.example/" } }));
+  const cases: [url: string, words: RegExp][] = [
+    [`http://127.0.0.1:${CLOSED_PORT}`, /\("Cannot reach the model's upstream: connection refused"\)/],
+    [other.url, /\(status 302\)/],
+  ];
+  for (const [url, words] of cases) {
+    await using gateway = startGateway(targets({ first: url }));
+    const response = await gateway.ask("chat", prompt("chat"));
+    assertEquals(response.status, 502, await response.text());
+    const found = await explainRequest(gateway.store.ledger, response.headers.get("x-request-id") ?? "");
+    assert(found?.state === "ended");
+    assertMatch(explanationText(found), words);
+  }
 });
