@@ -266,3 +266,18 @@ Deno.test("a reload that an operator asks for probes refused keys at once, even 
   assertLess(performance.now() - from, 12_000);
   assertEquals(await statusOf(), 200);
 });
+
+Deno.test("the metric of the configuration shows that a file was refused", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const { reloader } = world.gateway();
+  const metric = async () => {
+    const headers = { authorization: `Bearer ${SECRETS.OPERATOR_KEY}` };
+    const text = await (await fetch(`${world.origin}/metrics`, { headers })).text();
+    return /^sluice_config_healthy (\d)$/m.exec(text)?.[1];
+  };
+  assertEquals(await metric(), "1");
+  world.write("{ mistake");
+  assertEquals([(await reloader.reload("file")).outcome, await metric()], ["refused", "0"]);
+  world.write(JSON.stringify(goodFile()));
+  assertEquals([(await reloader.reload("file")).outcome, await metric()], ["unchanged", "1"]);
+});
