@@ -287,8 +287,10 @@ export class Meter {
       return paid;
     } catch (cause) {
       // Not completed, so not charged. The entry releases the hold as soon as it can be written.
-      const code = cause instanceof GatewayError ? "unavailable" : "internal";
-      await this.#note(toGatewayError(cause).status, "failed", { code });
+      const reason: EntryReason = cause instanceof GatewayError
+        ? { code: "unavailable", ...cause.refusal }
+        : { code: "internal" };
+      await this.#note(toGatewayError(cause).status, "failed", reason);
       throw cause;
     } finally {
       released ??= this.#reservation.end(limitedTokens(tokens));
