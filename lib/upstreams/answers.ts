@@ -10,7 +10,7 @@ import {
   parseDocument,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
-import { describeVendorError } from "../protocols/vendor_error.ts";
+import { describeVendorError, errorInside } from "../protocols/vendor_error.ts";
 import { type ContentFilter, redactSecrets } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 import type { HeaderFilter, ResponseHeader } from "../http1/mod.ts";
@@ -36,6 +36,21 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
   }
   return { text, value: parsed.value, members: parsed.members };
+}
+
+/** True if a host answers in JSON, which is an error where a stream was asked for. */
+export function isJson(incoming: Pick<Incoming, "header">): boolean {
+  return /^application\/json\b/i.test(incoming.header("content-type") ?? "");
+}
+
+/** Reads an answer in JSON that should be a stream: some hosts send errors so, with status 200. */
+export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
+  const text = await incoming.text(ERROR_BYTES).catch(() => "");
+  const body = (await parseAnswer(text))?.value;
+  const first = Array.isArray(body) ? body[0] : body;
+  return isObject(first) && (isObject(first.error) || typeof first.error === "string")
+    ? errorInside(first, codec.readError(incoming.status, first))
+    : new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
 }
 
 /** Maps an answer other than 200 to an error. */

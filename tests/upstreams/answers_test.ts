@@ -1,8 +1,8 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { matchHeaders } from "../../lib/upstreams/answers.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
-import { errorBody, prompt } from "../upstream/replies.ts";
+import { errorBody, prompt, PROTOCOLS, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
 
 function parse(forwardHeaders: unknown) {
@@ -56,19 +56,22 @@ Deno.test("matchHeaders() matches names and prefixes", () => {
   assertEquals(names.map(matches), [true, true, true, false, false, false]);
 });
 
-Deno.test("a long retry-after of an upstream counts as an hour, and not as none", async () => {
-  const cases: [name: string, value: string, expected: string | null][] = [
-    ["retry-after", "20", "20"],
-    ["retry-after", "86400", "3600"],
-    ["retry-after-ms", "90000000", "3600"],
-    ["retry-after", "-5", null],
-    ["retry-after", "soon", null],
-  ];
-  for (const [name, value, expected] of cases) {
-    const refusal = json(errorBody("chat", "slower"), { status: 429, headers: { [name]: value } });
-    await using host = startUpstream(() => refusal);
-    await using gateway = startGateway(oneModel("chat", host.url));
-    const response = await gateway.ask("chat", prompt("chat"));
-    assertEquals([response.status, response.headers.get("retry-after")], [429, expected], await response.text());
+Deno.test("an error in place of a stream is read like one in place of a whole answer", async () => {
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      const body = errorBody(protocol, "slower", "rate_limit_error");
+      await using host = startUpstream(() => json(body, { headers: { "content-type": "application/json" } }));
+      await using gateway = startGateway(oneModel(protocol, host.url));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream }));
+      assertEquals(response.status, 429, `${protocol} ${stream} ${await response.text()}`);
+    }
   }
+});
+
+Deno.test("an answer that should be a stream, and is no error, is called so", async () => {
+  await using host = startUpstream(() => json(WHOLE.chat, { headers: { "content-type": "application/json" } }));
+  await using gateway = startGateway(oneModel("chat", host.url));
+  const response = await gateway.ask("chat", prompt("chat", { stream: true }));
+  assertEquals(response.status, 502);
+  assertMatch(await response.text(), /expected a stream of events/);
 });
