@@ -28,6 +28,8 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/EROFS|read-only file system|readonly database/i, "read-only"],
   [/EACCES|EPERM|PermissionDenied|permission denied|NotCapable|unable to open database file/i, "permission missing"],
   [/disk I\/O error|\bEIO\b/i, "disk failed"],
+  [/database (?:table )?is locked/i, "database locked"],
+  [/database disk image is malformed|file is not a database/i, "database damaged"],
 ];
 
 /** Number of errors of a chain of causes that are examined. */

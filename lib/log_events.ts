@@ -25,7 +25,7 @@ export const LOG_EVENTS = {
   target_failed: {
     levels: ["warn"],
     about:
-      "An attempt at an `upstream` failed; another one may have answered. `kind`, `reason`, `fault`. If the upstream " +
+      "An attempt at an `upstream` failed, and another one may have answered; or its answer broke off. `kind`, `reason`, `fault`. If the upstream " +
       "answered with an error: its HTTP `status`, `vendor_message` and `vendor_request_id`",
   },
   breaker_opened: {

@@ -1,4 +1,5 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { faultOf, pathOf } from "../lib/causes.ts";
 import { describeCause } from "../lib/server/cause.ts";
 import { Dialer } from "../lib/http1/mod.ts";
@@ -81,4 +82,23 @@ Deno.test("faultOf() names disk errors with their path, and never only a type", 
   assertEquals(pathOf(new Error("Permission denied (os error 13): open '/data/x'")), "/data/x");
   assertEquals(faultOf(new TypeError("x is not a function")), undefined);
   for (const thrown of ["text", 7, null]) assertEquals(describeCause(thrown), { cause: "Error" });
+});
+
+Deno.test("faultOf() tells a locked database from a damaged one", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/one.db`;
+    const holder = new DatabaseSync(path);
+    holder.exec("CREATE TABLE one (a); BEGIN IMMEDIATE");
+    const other = new DatabaseSync(path);
+    assertEquals(faultOf(assertThrows(() => other.exec("BEGIN IMMEDIATE"))), "database locked");
+    other.close();
+    holder.close();
+    await Deno.writeFile(path, new Uint8Array(8192).fill(7));
+    const damaged = new DatabaseSync(path);
+    assertEquals(faultOf(assertThrows(() => damaged.exec("SELECT * FROM one"))), "database damaged");
+    damaged.close();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

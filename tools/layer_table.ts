@@ -45,6 +45,7 @@ const SHARED_BY_PROTOCOLS = [
   "plain_contents.ts",
   "error_bodies.ts",
   "read_openai_error.ts",
+  "vendor_error.ts",
   "extras.ts",
 ]
   .map((file) => `lib/protocols/${file}`);

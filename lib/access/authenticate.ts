@@ -24,6 +24,8 @@ export interface AuthenticationOptions {
   /** Returns the parameter `key` of the query, in which Google's clients may send the key; absent: none is read. */
   queryKey?: () => string | null;
   keys: KeyRing;
+  /** Called with the key that the client has, whether it is accepted or not. */
+  found?: (record: KeyRecord) => void;
   /** Returns the client's address; `undefined` if it is unknown. It is called only if a rule needs it. */
   address: () => string | undefined;
 }
@@ -34,11 +36,12 @@ export interface AuthenticationOptions {
  * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
 export async function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Promise<Caller> {
-  const { keys, address } = options;
+  const { keys, address, found: noteFound } = options;
   const key = readCredential(headers, options);
   const lookup = POSSIBLE_KEY.test(key) ? keys.find(key) : undefined;
   const record = lookup instanceof Promise ? await lookup : lookup;
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
+  noteFound?.(record);
   const caller = callerOf(record, keys);
   const { group, rules } = caller;
   if (group.ips !== undefined || rules.ips !== undefined) requireAddress([group.ips, rules.ips], address);

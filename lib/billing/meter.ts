@@ -109,6 +109,8 @@ export class Meter {
   #skipped: readonly TargetRefusal[] | undefined;
   /** The ended attempts; `undefined` until one fails, since most requests succeed at their first. */
   #attemptList: EntryAttempt[] | undefined;
+  /** True if the answer that had begun broke off. */
+  #hasBroken = false;
   #dropped: readonly string[] = [];
   #firstMs: number | undefined;
   #ended = false;
@@ -232,11 +234,20 @@ export class Meter {
   /** Records the end of an attempt. Adds the upstream's id to a successful one. */
   attempted(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
-      if (this.#attemptList === undefined) return;
+      if (this.#attemptList === undefined || this.#hasBroken) return;
       if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
     }
     this.#attemptList ??= [];
     if (this.#attemptList.length < MAX_LISTED_ATTEMPTS) this.#attemptList.push(attempt);
+  }
+
+  /** Records that the answer of the current attempt broke off: it is listed, although it had begun. */
+  broke(attempt: EntryAttempt): void {
+    if (attempt.request_id === undefined && this.#requestId !== undefined) attempt.request_id = this.#requestId;
+    const attempts = this.#attemptList ??= [];
+    if (attempts.at(-1)?.outcome === "success") attempts.pop();
+    this.#hasBroken = true;
+    if (attempts.length < MAX_LISTED_ATTEMPTS) attempts.push(attempt);
   }
 
   /** Records the members of the request that the upstream of the current attempt does not support. */
@@ -280,8 +291,10 @@ export class Meter {
       return paid;
     } catch (cause) {
       // The answer is not completed, so it is not charged. The entry releases the hold as soon as it can be written.
-      const code = cause instanceof GatewayError ? "unavailable" : "internal";
-      await this.#note(toGatewayError(cause).status, "failed", { code });
+      const reason: EntryReason = cause instanceof GatewayError
+        ? { code: "unavailable", ...cause.refusal }
+        : { code: "internal" };
+      await this.#note(toGatewayError(cause).status, "failed", reason);
       throw cause;
     } finally {
       released ??= this.#reservation.end(limitedTokens(tokens));

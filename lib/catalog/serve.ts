@@ -37,7 +37,11 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
   const vendor = context.params.provider ?? "";
   const models = visibleModels(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
   if (models.length === 0 && isModelName(vendor, context)) return answerModel(request, { id: vendor, context, format });
-  if (models.length === 0) throw new GatewayError("not_found", `No models of vendor "${vendor}"`);
+  if (models.length === 0) {
+    throw new GatewayError("not_found", `No model, and no models of a vendor, have the name "${vendor}"`, {
+      code: "model_not_found",
+    });
+  }
   return jsonWithEtag(request, formatList(models, { query: queryOf(request), context, format }));
 }
 

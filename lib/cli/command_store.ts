@@ -1,4 +1,5 @@
 /** Opens the store for commands, which may run while a gateway uses it. */
+import { faultOf } from "../causes.ts";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword, type StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
@@ -12,7 +13,7 @@ interface StoreUse {
 
 /**
  * Opens the store of the configuration, runs a function with it, and closes it.
- * @throws {StoreError} if there is none
+ * @throws {StoreError} if there is none, or it fails
  */
 export async function withStore(
   config: Pick<Config, "store">,
@@ -23,9 +24,23 @@ export async function withStore(
   const store = await openStore(config.store, { readOnly, migrated: reportMigration });
   try {
     return await act(store);
+  } catch (cause) {
+    throw databaseError(cause, config.store) ?? cause;
   } finally {
     await store.close();
   }
+}
+
+/**
+ * Returns the error for a database that cannot be used, for example because its file is damaged; `undefined` for other
+ * causes.
+ */
+function databaseError(cause: unknown, address: StoreAddress): StoreError | undefined {
+  if (address.kind !== "sqlite" || !(cause instanceof Error) || !("code" in cause)) return undefined;
+  const fault = faultOf(cause);
+  if (cause.code !== "ERR_SQLITE_ERROR" || fault === undefined) return undefined;
+  const advice = fault === "database damaged" ? "; restore a backup" : "";
+  return new StoreError(`Cannot use the store "${address.path}": ${cause.message}${advice}`, { cause });
 }
 
 /** Reports on standard error that a store was migrated, and where the copy of its old file is. */

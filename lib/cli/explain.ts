@@ -16,6 +16,7 @@ export function explain(
     const explanation = await explainRequest(ledger, id, nameOf);
     if (explanation === undefined) {
       writeErr(`Cannot explain the request "${id}": it is not in the ledger\n`);
+      writeErr("A request whose key was refused is in the log alone; older ones go after ledger.keep_days\n");
       return 1;
     }
     const keyName = await nameOf(explanation.key_id);

@@ -57,7 +57,8 @@ export function localAdminOf(config: Gateway["config"]): Gateway["localAdmin"] {
 export function startLiveGateway(
   { loaded, load, latest, store, limiter, sharedResponses, localAdmin, now, log }: LiveGatewayParts,
 ): () => Gateway {
-  const reloader = createReloader({ first: loaded, load, latest, now, log, apply });
+  const unchanged = () => gateway.health.renewKeys();
+  const reloader = createReloader({ first: loaded, load, latest, now, log, apply, unchanged });
   let gateway = createGateway({
     config: loaded.config,
     store,

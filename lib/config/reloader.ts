@@ -109,6 +109,8 @@ export interface ReloaderParts {
   latest?: () => number;
   /** Makes the gateway serve with a configuration. If it throws, nothing has changed. */
   apply: (config: Config, from: ReloadCause) => void | Promise<void>;
+  /** Called where an operator asks for a reload, and the configuration is the same. */
+  unchanged?: () => void;
   /** Unix time in milliseconds. */
   now: () => number;
   log: Log;
@@ -196,7 +198,10 @@ class ConfigReloader implements Reloader {
       this.#status = { ...status, source: sourceOf(loaded) };
       if (!isNew) {
         this.#warn(ignored);
-        if (trigger === "signal" || trigger === "admin") this.#logReload("reload_unchanged", trigger);
+        if (trigger === "signal" || trigger === "admin") {
+          this.#logReload("reload_unchanged", trigger);
+          this.#parts.unchanged?.();
+        }
         return { outcome: "unchanged", ignored };
       }
       this.#status = { ...this.#status, version: this.#status.version + 1, loaded_at: this.#time() };

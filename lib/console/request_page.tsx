@@ -166,7 +166,8 @@ function Attempts({ request }: { request: EndedRequest }): VNode {
 /** Returns the reason why a request lists no attempts. */
 function noAttempts({ ending, attempts }: EndedRequest): string {
   if (ending === "lost") return "Unknown: the process ended before the request did.";
-  return attempts === 0 ? "No upstream was asked." : "The first upstream answered.";
+  if (attempts === 0) return "No upstream was asked.";
+  return ending === "failed" ? "The first upstream was asked." : "The first upstream answered.";
 }
 
 function Ids({ request }: { request: EndedRequest }): VNode {

@@ -2,6 +2,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
+import { faultOf } from "../causes.ts";
 import { DAY_MS } from "../store/days.ts";
 import { type Notes, reasonOf } from "./finding.ts";
 
@@ -87,7 +88,9 @@ async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: 
 export function noteTlsFailure(notes: Notes, where: string, error: unknown): void {
   notes.error(
     `TLS with ${where} fails: ${reasonOf(error)}`,
-    "If you trust it, set DENO_CERT to the certificate of its authority, or DENO_TLS_CA_STORE to system",
+    faultOf(error) === "no proper TLS"
+      ? "It speaks no TLS there: correct the port of base_url, or begin it with http://"
+      : "If you trust it, set DENO_CERT to the certificate of its authority, or DENO_TLS_CA_STORE to system",
   );
 }
 

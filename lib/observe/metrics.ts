@@ -212,7 +212,7 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   gauge("sluice_config_version", "Version number of the configuration in force.", vitals.configVersion);
   gauge(
     "sluice_config_healthy",
-    "1 while the configuration in force is the latest, else 0.",
+    "1 while the configuration in force is the latest, else 0, such as after a refused file.",
     () => vitals.configCurrent() ? 1 : 0,
   );
   registry.read("sluice_breaker_state", {

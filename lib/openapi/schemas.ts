@@ -243,8 +243,8 @@ export const imageResultSchema = z.strictObject({
     input_tokens: z.number().int(),
     input_tokens_details: z.strictObject({
       text_tokens: z.number().int(),
-      image_tokens: z.number().int().optional()
-        .describe("Tokens of uploaded images, if the model has a price for them and the upstream reports them"),
+      image_tokens: z.number().int()
+        .describe("Tokens of uploaded images, if the model has a price for them and the upstream reports them; else 0"),
     }),
     output_tokens: z.number().int(),
     total_tokens: z.number().int(),

@@ -1,7 +1,8 @@
 /** Attempts at targets: how they are logged, entered in the ledger, and reported to the health of their targets. */
 import { delay } from "../abort.ts";
 import type { Meter } from "../billing/meter.ts";
-import type { GatewayError } from "../errors.ts";
+import { faultOf } from "../causes.ts";
+import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
@@ -22,7 +23,7 @@ export function attemptsWith<T>(
     & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted" | "skip"> },
 ): AttemptOptions<T> {
-  const { health, config, observer, monotonic, now, random, log } = gateway;
+  const { health, config, observer, monotonic, random } = gateway;
   return {
     choices,
     key,
@@ -42,46 +43,86 @@ export function attemptsWith<T>(
       meter.attempted(entryAttempt(attempt, ended));
     },
     skipped: (targets) => meter.skip(targets),
-    failed({ target }: Attempt, error: GatewayError) {
-      const { upstream, model } = target;
-      const { kind, message, vendor, cause } = error;
-      recordFailure(health, target, error, now());
-      log({
-        level: "warn",
-        event: "target_failed",
-        request_id: requestId,
-        upstream,
-        model,
-        kind,
-        // The gateway wrote these messages. They contain no part of a prompt or an answer.
-        reason: message,
-        ...(vendor !== undefined && {
-          status: vendor.status,
-          vendor_message: vendor.message,
-          vendor_request_id: vendor.requestId,
-        }),
-        ...describeCause(cause),
-        // The gateway's own stack says nothing about an upstream.
-        stack: undefined,
-      });
-    },
+    failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
   };
+}
+
+/** Logs the failure of a target, and keeps it as its last one. */
+function reportFailure(
+  error: GatewayError,
+  { target, requestId, gateway: { health, now, log } }: {
+    target: TargetKey;
+    requestId: string;
+    gateway: Pick<Gateway, "health" | "now" | "log">;
+  },
+): void {
+  const { upstream, model } = target;
+  const { kind, message, vendor, cause } = error;
+  recordFailure(health, target, error, now());
+  log({
+    level: "warn",
+    event: "target_failed",
+    request_id: requestId,
+    upstream,
+    model,
+    kind,
+    // The gateway wrote these messages. They contain no part of a prompt or an answer.
+    reason: message,
+    ...(vendor !== undefined && {
+      status: vendor.status,
+      vendor_message: vendor.message,
+      vendor_request_id: vendor.requestId,
+    }),
+    ...describeCause(cause),
+    // The gateway's own stack says nothing about an upstream.
+    stack: undefined,
+  });
+}
+
+/** An attempt whose answer has begun. */
+export interface BegunAttempt {
+  attempt: Attempt;
+  /** When it began, by `monotonic`. */
+  begunAt: number;
+  requestId: string;
+  meter: Pick<Meter, "broke">;
+  gateway: Pick<Gateway, "health" | "now" | "log" | "monotonic">;
+}
+
+/** Records that an answer broke off after its first event, when no other target can answer any more. */
+export function recordBrokenAnswer(
+  thrown: unknown,
+  { attempt, begunAt, requestId, meter, gateway }: BegunAttempt,
+): void {
+  // Other errors are the gateway's own, or a client's that reads too slowly.
+  if (!(thrown instanceof GatewayError) || thrown.kind === "internal" || thrown.kind === "too_slow") return;
+  const isClients = classifyFailure(thrown).outcome.type === "neither";
+  const ms = gateway.monotonic() - begunAt;
+  const outcome = thrown.fault === "oversized" ? "oversized" : "broken";
+  meter.broke(entryAttempt(attempt, { outcome, ms, error: thrown, isClients }));
+  if (!isClients) reportFailure(thrown, { target: attempt.target, requestId, gateway });
 }
 
 /** Returns the ledger's record of an attempt. A message that may quote the client's request is left out. */
 function entryAttempt(
   { model, target: { upstream } }: Attempt,
-  { outcome, ms, error, isClients = false }: EndedAttempt,
+  { outcome, ms, error, isClients = false }: Omit<EndedAttempt, "outcome"> & Pick<EntryAttempt, "outcome">,
 ): EntryAttempt {
   const entry: EntryAttempt = { upstream, model: model.id, outcome, ms: Math.round(ms) };
   if (error === undefined) return entry;
   const { vendor } = error;
-  const message = isClients ? undefined : vendor === undefined ? error.message : vendor.message;
+  const message = isClients ? undefined : vendor === undefined ? failureText(error) : vendor.message;
   if (vendor !== undefined) entry.status = vendor.status;
   if (vendor?.code !== undefined) entry.code = vendor.code;
   if (message !== undefined) entry.message = plainText(message, MAX_MESSAGE_LENGTH);
   if (vendor?.requestId !== undefined) entry.request_id = vendor.requestId;
   return entry;
+}
+
+/** Returns the message of a failure without an answer of the vendor, with the fault of the network. */
+function failureText({ message, cause }: GatewayError): string {
+  const fault = faultOf(cause);
+  return fault === undefined ? message : `${message}: ${fault}`;
 }
 
 /** Most targets whose last failure is kept. The oldest failure is removed first. */
@@ -112,7 +153,7 @@ function recordFailure(health: Health, target: TargetKey, error: GatewayError, n
   byTarget.set(name, {
     at: now,
     ...(vendor !== undefined && { status: vendor.status }),
-    message: plainText(vendor?.message ?? error.message, MAX_MESSAGE_LENGTH),
+    message: plainText(vendor?.message ?? failureText(error), MAX_MESSAGE_LENGTH),
   });
   const [oldest] = byTarget.keys();
   if (byTarget.size > MAX_TARGETS && oldest !== undefined) byTarget.delete(oldest);
@@ -133,6 +174,8 @@ export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
   begunAt: number;
   /** Returns true if the request was aborted. Failures do not count against the target then. */
   isAborted: () => boolean;
+  /** Records why the answer broke off. */
+  brokeOff: (error: unknown) => void;
 }
 
 /**
@@ -158,8 +201,10 @@ export class TargetMeasurement {
 
   /** Reports that the answer failed before its end. Nothing is reported before the first event. */
   broken(error: unknown): void {
-    const { health, permit, isAborted } = this.#stream;
-    if (this.#firstAt !== undefined && !isAborted()) health.report(permit, classifyFailure(error).outcome);
+    const { health, permit, isAborted, brokeOff } = this.#stream;
+    if (this.#firstAt === undefined || isAborted()) return;
+    health.report(permit, classifyFailure(error).outcome);
+    brokeOff(error);
   }
 
   #begin(): void {

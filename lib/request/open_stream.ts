@@ -2,7 +2,7 @@
 import { hostedCallsOf } from "../billing/extras.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
 import { OtherAnswers } from "./other_answers.ts";
-import { TargetMeasurement } from "./attempts.ts";
+import { recordBrokenAnswer, TargetMeasurement } from "./attempts.ts";
 import type { TargetAnswer } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
 import { EventWriter } from "./event_writer.ts";
@@ -29,7 +29,7 @@ export function streamedAnswer(
   state: RequestState,
 ): StreamedAnswer {
   if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const { codec, context: { gateway, record, keeper }, meter } = state;
+  const { codec, context: { gateway, record, keeper, requestId }, meter } = state;
   const { n = 1 } = prompt;
   const { health, monotonic, backgroundTasks, observer, config } = gateway;
   const shared = {
@@ -40,6 +40,7 @@ export function streamedAnswer(
       permit: attempt.permit,
       begunAt,
       isAborted: () => state.signal.aborted,
+      brokeOff: (error) => recordBrokenAnswer(error, { attempt, begunAt, requestId, meter, gateway }),
     }),
     meter: new StreamMeter({
       meter,

@@ -52,6 +52,7 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
   const { connection, gateway } = context;
   const { config: { responses: { websocket }, resource_limits }, recall, monotonic } = gateway;
   if (connection === undefined) throw plainRequest();
+  if (!isHandshake(request)) throw noSockets("a proxy in front took its header Connection or Sec-WebSocket-Key away");
   if (websocket === null || recall.limits === null) throw noSockets("they are disabled");
   const { keyId } = requireCaller(context.caller);
   if (connection.drain.connections("socket") >= websocket.connections) throw noSockets("too many are open");
@@ -312,6 +313,11 @@ class ResponsesSocket {
 /** Returns the most bytes that a queued message takes: two per UTF-16 code unit. */
 function memoryOf({ body }: CreateMessage): number {
   return 2 * body.length;
+}
+
+/** True if a request that asks for an upgrade has the other headers of one, without which the runtime throws. */
+function isHandshake({ headers }: Request): boolean {
+  return headers.has("sec-websocket-key") && /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.get("connection") ?? "");
 }
 
 function plainRequest(): GatewayError {

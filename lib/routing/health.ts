@@ -177,6 +177,8 @@ export interface Health {
   snapshot(): HealthRow[];
   /** Applies another configuration. Counted outcomes stay unless the window changes. Refused keys are probed again. */
   reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
+  /** Probes refused keys at once. */
+  renewKeys(): void;
   /** Cancels timers and probes. */
   close(): void;
 }

@@ -46,6 +46,8 @@ class HealthTracker implements Health {
   /** State of the gateway's keys at the upstreams, by upstream name. */
   readonly #keyChecks = new Map<string, KeyCheck>();
   /** Functions that cancel timers. */
+  /** Permits whose target failed. */
+  readonly #failed = new WeakSet<Permit>();
   readonly #timers = new Set<() => void>();
   readonly #closing = new AbortController();
 
@@ -63,6 +65,10 @@ class HealthTracker implements Health {
     this.#models.clear();
     if (probe === undefined) return;
     this.#probe = probe;
+    this.renewKeys();
+  }
+
+  renewKeys(): void {
     for (const check of this.#keyChecks.values()) check.renew();
   }
 
@@ -130,6 +136,9 @@ class HealthTracker implements Health {
   }
 
   report(permit: Permit, outcome: TargetOutcome): void {
+    // An answer may break off in the read that it begins with, before its attempt is reported as answered.
+    if (outcome.type === "success" && this.#failed.has(permit)) return;
+    if (outcome.type !== "success" && outcome.type !== "neither") this.#failed.add(permit);
     const now = this.#options.monotonic();
     const health = this.#healthOf(permit.target);
     if (outcome.type !== "neither") health.recent.add(permit, outcome.type === "success");

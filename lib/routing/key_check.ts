@@ -73,7 +73,7 @@ export class KeyCheck {
     return result;
   }
 
-  /** Probes a refused key at once, because another key may be configured now. */
+  /** Probes a refused key at once, because another key may be configured now, or the vendor may accept it again. */
   renew(): void {
     this.#probing = undefined;
     this.#probedAt = -Infinity;

@@ -142,9 +142,6 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   const maxConcurrent = gateway.config.resource_limits.requests_per_client;
   if (caller !== undefined) {
     if (head.get(SHOW_HEADER) === "client-address") exchange.shownAddress = addressOf(exchange);
-    record.keyId = caller.keyId;
-    record.keyName = caller.keyName;
-    record.group = caller.groupName;
     try {
       if (maxConcurrent !== undefined) {
         exchange.endConcurrent = countConcurrent(exchange, { clients: server.clients, caller, limit: maxConcurrent });

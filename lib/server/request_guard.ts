@@ -1,5 +1,5 @@
 /** Authenticates and authorizes requests. */
-import { authenticate } from "../access/authenticate.ts";
+import { authenticate, type AuthenticationOptions } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import { type Caller, requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access, Credential } from "../access/access_table.ts";
@@ -117,12 +117,17 @@ async function authorizeCaller(
   { credential, endpoint, protocol }: Access & { credential: Credential },
   clients: ClientTracker,
 ): Promise<Caller> {
-  const { head, request, gateway: { keys } } = guarded;
+  const { head, request, record, gateway: { keys } } = guarded;
   if (endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
   const queryKey = () => new URLSearchParams(readTarget({ url: request.url, headers: head }).query).get("key");
+  const found: AuthenticationOptions["found"] = ({ id, name, group }) => {
+    record.keyId = id;
+    record.keyName = name;
+    record.group = group;
+  };
   let caller: Caller;
   try {
-    caller = await authenticate(head, { credential, keys, queryKey, address: () => addressOf(guarded) });
+    caller = await authenticate(head, { credential, keys, queryKey, found, address: () => addressOf(guarded) });
   } catch (error) {
     countFailure(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
   }

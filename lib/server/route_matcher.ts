@@ -107,11 +107,12 @@ const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
 /**
  * Reads the target. The server builds `request.url` from the scheme, `Host` and the target, so a `Host` with a slash in
  * it would change the path. Therefore `Host` is checked first and then cut off, and nothing parses the whole URL.
+ * HTTP/2 has no `Host`: its authority is only in the URL.
  * @throws {GatewayError} `invalid`, or `not_found` for a path that would be another path after normalization
  */
 export function readTarget(request: Addressed): RequestTarget {
-  const host = request.headers.get("host");
-  if (host === null || !HOST.test(host)) {
+  const host = hostOf(request);
+  if (!HOST.test(host)) {
     throw new GatewayError(
       "invalid",
       "Cannot read the Host header: expected exactly one host name, with or without a port",
@@ -183,6 +184,11 @@ function targetOf(request: Addressed): string {
   return cut?.startsWith("/") === true
     ? cut
     : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
+}
+
+/** Returns `Host`, or the host of the URL for a request without the header, such as one of HTTP/2. */
+function hostOf({ url, headers }: Addressed): string {
+  return headers.get("host") ?? /^https?:\/\/([^/]*)/i.exec(url)?.[1] ?? "";
 }
 
 /** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */

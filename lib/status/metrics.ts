@@ -40,7 +40,7 @@ function metricsText(gateway: Gateway, groups: GroupReadings): string {
     journalEntries: () => store.shared?.reach().waiting ?? 0,
     limitsStoreUp: () => limiter.healthy,
     configVersion: () => reloader.status().version,
-    configCurrent: () => isCurrent(gateway),
+    configCurrent: () => isCurrent(gateway) && reloader.status().last_error === undefined,
     breakers: () => breakers(gateway),
     ...groups,
     memory: () => Deno.memoryUsage(),

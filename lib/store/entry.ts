@@ -122,9 +122,12 @@ export interface EntryAttempt {
   upstream: string;
   /** Public id of the model. */
   model: string;
-  /** `success`, the failure class as in metrics, or `unfit`: the target cannot express the request. */
+  /**
+   * `success`, the failure class as in metrics, `unfit` where the target cannot express the request, or `broken` where
+   * its answer broke off after it had begun.
+   */
   outcome: string;
-  /** Milliseconds until the answer began or the attempt failed. */
+  /** Milliseconds until the answer began, broke off, or the attempt failed. */
   ms: number;
   /** HTTP status of the vendor's error. */
   status?: number;

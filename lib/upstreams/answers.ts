@@ -10,8 +10,8 @@ import {
   parseDocument,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
-import { stringOf } from "../protocols/members.ts";
-import { type ContentFilter, redactSecrets, redactShapes } from "../redact.ts";
+import { describeVendorError, errorInside } from "../protocols/vendor_error.ts";
+import { type ContentFilter, redactSecrets } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 import type { HeaderFilter, ResponseHeader } from "../http1/mod.ts";
 
@@ -39,12 +39,29 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
   return { text, value: parsed.value, members: parsed.members };
 }
 
+/** Returns true if an answer is JSON, which is an error if a stream was requested. */
+export function isJson(incoming: Pick<Incoming, "header">): boolean {
+  return /^application\/json\b/i.test(incoming.header("content-type") ?? "");
+}
+
+/** Reads an answer in JSON that should be a stream: some hosts send errors like this, with status 200. */
+export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
+  const text = await incoming.text(ERROR_BYTES).catch(() => "");
+  const body = (await parseAnswer(text))?.value;
+  const first = Array.isArray(body) ? body[0] : body;
+  return isObject(first) && (isObject(first.error) || typeof first.error === "string")
+    ? errorInside(first, codec.readError(incoming.status, first))
+    : new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
+}
+
 /** Reads an answer with another status than 200, and returns its error. */
 export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
   const { status } = incoming;
   if (status < 400) {
     incoming.cancel();
-    return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error");
+    return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error", {
+      vendor: { status },
+    });
   }
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
   const body = (await parseAnswer(text))?.value;
@@ -66,45 +83,15 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   return error.with({ retryAfterMs });
 }
 
-/** Longest part of a vendor's message that is logged, in UTF-16 code units. */
-const MAX_LOGGED_LENGTH = 300;
-
 function vendorError(incoming: Incoming, body: Json): VendorError {
-  const message = redactShapes(vendorMessage(body), MAX_LOGGED_LENGTH).slice(0, MAX_LOGGED_LENGTH);
   const requestId = requestIdOf(incoming);
-  return {
-    status: incoming.status,
-    ...codeOf(body),
-    ...(message !== "" && { message }),
-    ...(requestId !== undefined && { requestId }),
-  };
+  return { ...describeVendorError(incoming.status, body), ...(requestId !== undefined && { requestId }) };
 }
 
 /** Returns the vendor's id of a request; `undefined` if there is none, or if it is not safe to log. */
 export function requestIdOf(incoming: Pick<Incoming, "header">): string | undefined {
   const id = incoming.header("x-request-id") ?? incoming.header("request-id");
   return id !== null && /^[\x21-\x7e]{1,200}$/.test(id) ? redactSecrets(id) : undefined;
-}
-
-/** Returns the code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */
-function codeOf(body: Json): Pick<VendorError, "code"> {
-  const value = Array.isArray(body) ? body[0] : body;
-  const error = isObject(value) ? value.error : undefined;
-  if (!isObject(error)) return {};
-  const code = stringOf(error.code) ?? stringOf(error.status) ?? stringOf(error.type);
-  // Anything else may contain a secret, or text of the client.
-  const isCode = code !== undefined && /^[A-Za-z0-9_.-]{1,64}$/.test(code) && redactSecrets(code) === code;
-  return isCode ? { code } : {};
-}
-
-/** Returns the message of an error body in the forms of OpenAI, Anthropic, Google and FastAPI; empty without one. */
-function vendorMessage(body: Json): string {
-  // Google puts the errors of streams into a list.
-  const value = Array.isArray(body) ? body[0] : body;
-  if (!isObject(value)) return typeof value === "string" && !value.trimStart().startsWith("<") ? value : "";
-  const { error } = value;
-  const inner = isObject(error) ? stringOf(error.message) : stringOf(error);
-  return inner ?? stringOf(value.message) ?? stringOf(value.detail) ?? "";
 }
 
 /**
@@ -120,14 +107,17 @@ function faultOf({ kind, code }: GatewayError, status: number): Fault {
   return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
+/** Longest wait that is passed on, in milliseconds. A limit per day may ask for more. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
 /**
- * Reads `retry-after-ms` or `retry-after`, in milliseconds. HTTP dates are ignored, because they depend on two clocks.
+ * Reads `retry-after-ms` or `retry-after`, in milliseconds, at most an hour. HTTP dates are ignored, because they depend on two clocks.
  */
 function readRetryAfter(incoming: Incoming): number | undefined {
   const ms = Number(incoming.header("retry-after-ms") ?? NaN);
-  if (ms > 0 && ms <= 3_600_000) return ms;
+  if (ms > 0) return Math.min(ms, MAX_RETRY_AFTER_MS);
   const seconds = Number(incoming.header("retry-after") ?? NaN);
-  return seconds > 0 && seconds <= 3_600 ? seconds * 1000 : undefined;
+  return seconds > 0 ? Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) : undefined;
 }
 
 async function parseAnswer(text: string): Promise<JsonDocument | undefined> {

@@ -527,6 +527,7 @@ Deno.test("Meter does not complete an answer whose entry fails, and its hold exp
   assertEquals(await ledger.readAvailable(BUDGET), 10_000n);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.status, entry?.held], ["failed", 503, 4_000n]);
+  assertEquals(entry?.details?.reason, { code: "unavailable", outage: "ledger" });
   await open("d").admit(wish());
 });
 

@@ -63,3 +63,24 @@ Deno.test("prune deletes entries older than the retention, and keeps the sums", 
     assertEquals(code, 0, out);
     assertMatch(out, /^Entries: +300, from 1201 to 1500\nSums per day: \d+\n +\d+ more whose entries are pruned\n/);
   }));
+
+Deno.test("a damaged store is reported in one line that says what to do", () =>
+  inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/data`);
+    const path = `${folder}/data/sluice.db`;
+    const store = openSqliteStore(path, { own: true });
+    await store.ledger.append(someEntries(20));
+    await store.close();
+    const db = new DatabaseSync(path, { readOnly: true });
+    const pages = db.prepare("SELECT rootpage FROM sqlite_master WHERE tbl_name IN ('entries', 'days')").all();
+    const size = Number(db.prepare("PRAGMA page_size").get()?.page_size);
+    db.close();
+    using file = await Deno.open(path, { write: true });
+    for (const { rootpage } of pages.filter(({ rootpage }) => Number(rootpage) > 0)) {
+      await file.seek((Number(rootpage) - 1) * size, Deno.SeekMode.Start);
+      await file.write(new Uint8Array(size).fill(7));
+    }
+    const { code, out, err } = await run(["usage", "--since", "1970-01-01"], { folder });
+    assertEquals([code, out], [1, ""]);
+    assertMatch(err, /^Cannot use the store "\.\/data\/sluice\.db": .*malformed; restore a backup\n$/);
+  }));

@@ -29,7 +29,8 @@ Deno.test("explain shows a request of a running gateway by the id that its clien
     assertEquals([unknown.code, unknown.out, unknown.err], [
       1,
       "",
-      'Cannot explain the request "req_never": it is not in the ledger\n',
+      'Cannot explain the request "req_never": it is not in the ledger\n' +
+      "A request whose key was refused is in the log alone; older ones go after ledger.keep_days\n",
     ]);
     await gateway.stop();
   }));

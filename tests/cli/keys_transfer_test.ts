@@ -143,3 +143,17 @@ Deno.test("keys import rejects conflicts, names them, and adds nothing", () =>
       assertEquals(await keysOf(to.SLUICE_STORE), before);
     }
   }));
+
+Deno.test("keys list and keys show warn of a group that the configuration no longer has", () =>
+  inFolder(async (folder) => {
+    const configure = (groups: string) => Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "groups": { ${groups} } }`);
+    await configure('"team": {}');
+    assertEquals((await run(["keys", "add", "ci", "--group", "team"], { folder })).code, 0);
+    assertEquals((await run(["keys", "list"], { folder })).err, "");
+    await configure("");
+    const warning = 'Warning: The configuration has no group "team": requests with its keys get 403\n';
+    for (const args of [["keys", "list"], ["keys", "show", "ci"]]) {
+      const { code, err } = await run(args, { folder });
+      assertEquals([code, err], [0, warning]);
+    }
+  }));

@@ -243,3 +243,12 @@ Deno.test("an upstream with an untrusted certificate authority is reported", asy
   assertStringIncludes(findings.at(-1)?.advice ?? "", "DENO_CERT");
   assertEquals(server.requests.length, 0);
 });
+
+Deno.test("a host without TLS at an https address is not a matter of trust", async () => {
+  await using server = startUpstream(() => json(LIST));
+  const base_url = server.url.replace("http:", "https:");
+  const { findings } = await look(hostOf({ vendor: "vllm", base_url }));
+  const failed = findings.find(({ level }) => level === "error");
+  assertMatch(failed?.what ?? "", /^TLS with 127\.0\.0\.1:\d+ fails/);
+  assertEquals(failed?.advice, "It speaks no TLS there: correct the port of base_url, or begin it with http://");
+});

@@ -26,6 +26,7 @@ function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[
     permit,
     begunAt: 0,
     isAborted: () => isAborted,
+    brokeOff: (error) => reports.push((error as Error).message),
   });
   for (const step of steps) {
     now += 500;
@@ -44,8 +45,8 @@ Deno.test("a stream is measured from its first event, and only long answers have
     // All at once: no speed can be calculated.
     [[[{ type: "start" }, OPEN, finish(100)]], [{ firstMs: 500 }]],
     [[[{ type: "start" }], [ERROR]], []],
-    [[[{ type: "start" }], [OPEN], [ERROR]], [{ firstMs: 1000 }, "busy"]],
-    [[[OPEN], cut], [{ firstMs: 500 }, "failure"]],
+    [[[{ type: "start" }], [OPEN], [ERROR]], [{ firstMs: 1000 }, "busy", "busy"]],
+    [[[OPEN], cut], [{ firstMs: 500 }, "failure", "cut"]],
     [[cut], []],
   ];
   for (const [steps, expected] of cases) assertEquals(reportsOf(steps), expected);

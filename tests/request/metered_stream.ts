@@ -81,6 +81,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     },
     begunAt: 0,
     isAborted: () => true,
+    brokeOff: () => {},
   });
   return {
     stream,

@@ -210,15 +210,17 @@ Deno.test("a half-open breaker admits one request at a time, for at most thirty 
   const second = admit(one);
   pass(30_000);
   const third = admit(one);
+  pass(30_000);
+  const fourth = admit(one);
   assertEquals(health.acquirePermit(one).granted, false);
-  // The overdue one no longer opens it again, but its success counts.
+  // Overdue ones no longer open it again, but their success counts.
   health.report(second, FAILURE);
   assertEquals([state(one.target), health.acquirePermit(one).granted], ["half_open", false]);
-  health.report(second, SUCCESS);
+  health.report(third, SUCCESS);
   assertEquals(state(one.target), "closed");
   const failures = () => health.snapshot()[0]?.failures;
   const before = failures();
-  health.report(third, SUCCESS);
+  health.report(fourth, SUCCESS);
   assertEquals(failures(), before);
 });
 

@@ -21,6 +21,7 @@ export function forgivingHealth(): Health {
     snapshot: () => [],
     reconfigure() {},
     retryBudget: () => new RetryBudget(),
+    renewKeys() {},
     close() {},
   };
 }

@@ -1,6 +1,9 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { matchHeaders } from "../../lib/upstreams/answers.ts";
+import { oneModel, startGateway } from "../support/gateway.ts";
+import { errorBody, prompt, PROTOCOLS, WHOLE } from "../upstream/replies.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 
 function parse(forwardHeaders: unknown) {
   return parseConfig({
@@ -51,4 +54,24 @@ Deno.test("matchHeaders() matches names and prefixes", () => {
   const matches = matchHeaders(["x-ratelimit-*", "cf-ray"]);
   const names = ["x-ratelimit-limit-requests", "x-ratelimit-", "cf-ray", "cf-ray-2", "x-ratelimi", "x"];
   assertEquals(names.map(matches), [true, true, true, false, false, false]);
+});
+
+Deno.test("an error in place of a stream is read like one in place of a whole answer", async () => {
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      const body = errorBody(protocol, "slower", "rate_limit_error");
+      await using host = startUpstream(() => json(body, { headers: { "content-type": "application/json" } }));
+      await using gateway = startGateway(oneModel(protocol, host.url));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream }));
+      assertEquals(response.status, 429, `${protocol} ${stream} ${await response.text()}`);
+    }
+  }
+});
+
+Deno.test("an answer that should be a stream, and is no error, is called so", async () => {
+  await using host = startUpstream(() => json(WHOLE.chat, { headers: { "content-type": "application/json" } }));
+  await using gateway = startGateway(oneModel("chat", host.url));
+  const response = await gateway.ask("chat", prompt("chat", { stream: true }));
+  assertEquals(response.status, 502);
+  assertMatch(await response.text(), /expected a stream of events/);
 });

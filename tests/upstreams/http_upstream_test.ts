@@ -77,7 +77,9 @@ Deno.test("the upstream's retry-after reaches the client", async () => {
     [{ "retry-after-ms": "1500" }, "2"],
     [{ "retry-after": "7", "retry-after-ms": "1500" }, "2"],
     [{ "retry-after": "-1" }, null],
-    [{ "retry-after": "1e9" }, null],
+    // A limit per day asks for hours: it counts as one.
+    [{ "retry-after": "86400" }, "3600"],
+    [{ "retry-after-ms": "90000000" }, "3600"],
     [{ "retry-after": "soon" }, null],
     [{ "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" }, null],
   ];

@@ -30,7 +30,9 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   breaker_opened: { see: HEALTH, act: "Nothing if a second target answers. Otherwise find out why the target failed" },
   upstream_key_refused: {
     see: "`sluice doctor` tries the key",
-    act: "Put a valid key into the variable that `api_key` names, and restart the gateway",
+    act:
+      "Put a valid key into the variable that `api_key` names, and restart the gateway. If the vendor accepts the old " +
+      "key again, a reload asks at once",
   },
   transport_fallback: {
     see: "[Vendors](reference/vendors.md) on connections",
@@ -60,7 +62,11 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
     see: REDIS,
     act: "Repair Redis. Without it, requests of a conversation must reach the same node",
   },
-  ledger_failed: { see: DISK, act: "Free disk space or repair the store. Requests with a cost are refused until then" },
+  ledger_failed: {
+    see: DISK,
+    act: "Free disk space, end the process that locks the database, or repair the store. Requests with a cost are " +
+      "refused until then",
+  },
   entry_not_written: { see: `${DISK}; \`sluice audit\``, act: "Repair the store. The request stays unbilled" },
   refusals_not_written: {
     see: "`sluice requests --key NAME --failed`",

@@ -16,7 +16,8 @@ const FAULTS = `
 Where the network or the disk failed, \`fault\` says how: \`name not found\`, \`connection refused\`, \`connection reset\`,
 \`connection ended\`, \`network unreachable\`, \`timeout\`, \`address not allowed\`, \`certificate not trusted\`,
 \`certificate of another host\`, \`certificate expired or not yet valid\`, \`no common version of TLS\`,
-\`no common version of HTTP\`, \`no proper TLS\`, \`disk full\`, \`disk failed\`, \`read-only\`, \`permission missing\`.
+\`no common version of HTTP\`, \`no proper TLS\`, \`disk full\`, \`disk failed\`, \`read-only\`, \`permission missing\`,
+\`database locked\` (by another process), \`database damaged\`.
 \`cause\` is the name of the error and \`stack\` its place in the code. The message is never logged: it may quote a prompt.
 `;
 
@@ -29,7 +30,10 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["ending", "As in the ledger: a finish reason, `done`, `partial`, `client_disconnected`, `failed`, `refused`"],
   ["kind`, `code", "The [error](error-codes.md), also within a stream whose status is 200"],
   ["param", "Name of the invalid parameter; `other` if no protocol defines it"],
-  ["key_id`, `key_name`, `group", "Key of the client; absent without a valid one"],
+  [
+    "key_id`, `key_name`, `group",
+    "Key of the client, even if it is expired, disabled or not allowed here; absent for an unknown or revoked one",
+  ],
   ["client_address", "Address of the client, only with `log.client_address`"],
   [
     "model`, `model_answered",

@@ -109,7 +109,7 @@ const OUTAGE_TEXTS: Readonly<Record<OutageRefusal, string>> = {
 /** Clauses for the reasons to pass over a target. */
 const SKIP_TEXTS = {
   open: "its circuit breaker was open",
-  cooling: "it had asked for a delay",
+  cooling: "it was at its limit or overloaded",
   quarantined: "it refused the gateway's key",
 } as const;
 
@@ -149,6 +149,7 @@ const OUTCOME_TEXTS: Readonly<Record<string, string>> = {
   key_refused: "it refuses the gateway's key",
   rejected: "it rejected the request",
   oversized: "its answer was too large",
+  broken: "its answer broke off",
   client_disconnected: "the client disconnected",
   unfit: "it cannot take the request",
 };

@@ -40,8 +40,8 @@ const targetRefusal = z.strictObject({
   model: z.string(),
   why: z.enum(["open", "cooling", "quarantined"])
     .describe(
-      "`open`: its circuit breaker was open; `cooling`: it had asked for a delay; `quarantined`: it had refused the " +
-        "gateway's API key",
+      "`open`: its circuit breaker was open; `cooling`: it was at its limit, or overloaded with `retry-after`; " +
+        "`quarantined`: it had refused the gateway's API key",
     ),
   wait_ms: count,
 });
@@ -66,7 +66,9 @@ const reasonSchema = exactly<EntryReason>()(z.strictObject({
 const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   upstream: z.string(),
   model: z.string(),
-  outcome: z.string().describe("As in the metric sluice_upstream_attempts_total, or `unfit`"),
+  outcome: z.string().describe(
+    "As in the metric sluice_upstream_attempts_total, `unfit`, or `broken`: the answer had begun",
+  ),
   ms: count.describe("Milliseconds until the answer began or the attempt failed"),
   status: z.number().int().optional(),
   code: z.string().optional().describe("The vendor's error code"),

@@ -11,6 +11,7 @@ import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
+import { errorInside } from "../vendor_error.ts";
 import { readUsage } from "./chat_usage.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
@@ -82,7 +83,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         if (!isObject(chunk)) {
           return fail(new GatewayError("upstream", "The model's vendor sent an invalid answer"));
         }
-        return isFailure(chunk, event) ? fail(readOpenaiError(200, chunk)) : pushChunk(chunk);
+        return isFailure(chunk, event) ? fail(errorInside(chunk, readOpenaiError(200, chunk))) : pushChunk(chunk);
       } catch (error) {
         return fail(toGatewayError(error));
       }
@@ -169,7 +170,7 @@ export const chatTemplateRule: TemplateRule = {
  * @throws {GatewayError} `upstream`, or the error that an answer with status 200 contains
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  if (isFailure(body)) throw readOpenaiError(200, body);
+  if (isFailure(body)) throw errorInside(body, readOpenaiError(200, body));
   const choice = firstChoice(body);
   const message = objectOf(choice?.message);
   if (choice === undefined || message === undefined) {

@@ -24,7 +24,7 @@ import { functionCallField, functionsField, toolChoiceField, toolsField } from "
 const stopField = z.union([
   stopText.min(1),
   z.array(stopText.min(1)).max(COUNTS.stops),
-], { error: "Expected a string or an array of strings" });
+], { error: `Expected a string, or an array of at most ${COUNTS.stops} strings` });
 
 const responseFormatField = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text") }),

@@ -13,6 +13,7 @@ import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts"
 import { inputUsage, readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../frame_template.ts";
+import { errorInside } from "../vendor_error.ts";
 
 /** Limit of an id that is kept, in UTF-16 code units. */
 const MAX_ID_LENGTH = 256;
@@ -130,7 +131,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
 
   function readPiece(piece: JsonObject): ReplyEvent[] {
     const error = errorIn(piece);
-    if (error !== undefined) throw error;
+    if (error !== undefined) throw errorInside(piece, error);
     const metadata = objectOf(piece.usageMetadata) ?? {};
     for (const name of COUNTS) {
       const count = countOf(metadata[name]);
@@ -225,7 +226,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       if (value === undefined) {
         return fail(new GatewayError("upstream", "The upstream sent a chunk that is not JSON", { cause }));
       }
-      if (event === "error" && isObject(value) && value.error === undefined) return fail(readError(500, value));
+      if (event === "error" && isObject(value) && value.error === undefined) {
+        return fail(errorInside(value, readError(500, value)));
+      }
       // Some errors come in an array.
       return Array.isArray(value) ? value.flatMap(readPiece) : readPiece(value);
     },

@@ -9,6 +9,7 @@ import { templateParser, type TemplateRule, type VariableMember } from "../frame
 import { valueOf } from "../frame_template.ts";
 import { numberOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
+import { errorInside } from "../vendor_error.ts";
 import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_messages_usage.ts";
@@ -163,7 +164,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
 
   function readEvent(body: Json | undefined): void {
     if (!isObject(body)) throw broken("an event is not a JSON object");
-    if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
+    if (body.type === "error" || isObject(body.error)) throw errorInside(body, errorOf(body.error));
     const ownIndex = numberOf(body.index);
     const index = ownIndex ?? lastIndex;
     switch (body.type) {
@@ -253,7 +254,7 @@ function hasObject(members: JsonObject): boolean {
  * @throws {GatewayError} `upstream` for anything else, or the error in its place
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
+  if (body.type === "error" || isObject(body.error)) throw errorInside(body, errorOf(body.error));
   if (!Array.isArray(body.content)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
   }

@@ -10,6 +10,7 @@ import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { responseItems, typeOf } from "./response_items.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
+import { errorInside } from "../vendor_error.ts";
 
 const PREFIX = "response.";
 
@@ -88,7 +89,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       const type = stringOf(event.type) ?? frameType ?? "";
       // Servers put errors into streams in many forms, but these names are only those of errors.
       if (type === "error" || type === "response.error" || (!type.startsWith(PREFIX) && isObject(event.error))) {
-        return fail(readOpenaiError(200, event));
+        return fail(errorInside(event, readOpenaiError(200, event)));
       }
       if (!type.startsWith(PREFIX)) return [];
       id ??= stringOf(objectOf(event.response)?.id);
@@ -120,7 +121,7 @@ function eventType(type: string): EventType {
 /** Reads a response object. @throws {GatewayError} `upstream` for anything else, or the error in its place */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const status = stringOf(body.status);
-  if (status === undefined && isObject(body.error)) throw readOpenaiError(200, body);
+  if (status === undefined && isObject(body.error)) throw errorInside(body, readOpenaiError(200, body));
   if (!Array.isArray(body.output) && (status === undefined || status === "completed")) {
     throw new GatewayError("upstream", "Cannot read the model's answer: it is not a response");
   }

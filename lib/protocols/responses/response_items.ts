@@ -8,6 +8,7 @@ import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts"
 import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./read_message.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
+import { errorInside } from "../vendor_error.ts";
 import { itemReader } from "./read_items.ts";
 import { readUsage } from "./responses_usage.ts";
 
@@ -236,7 +237,8 @@ export function responseItems(
     end(response, end) {
       const status = stringOf(response.status);
       if ([status, end].some((word) => word === "failed" || word === "cancelled")) {
-        return [{ type: "error", error: readOpenaiError(200, { error: response.error ?? null }) }];
+        const body = { error: response.error ?? null };
+        return [{ type: "error", error: errorInside(body, readOpenaiError(200, body)) }];
       }
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
       if (output.length > MAX_ITEMS) return [tooMuch("it has too many items")];

@@ -167,7 +167,10 @@ Deno.test("an id without its vendor is 404 with the full id if the key may use o
   }
   const [unknown] = await statusesOf(gateway, "gpt-5", acme);
   assertEquals(unknown, [403, 'This API key may not use model "gpt-5"']);
-  assertEquals(messageOf((await look(gateway, "/v1/models/gpt-5", { key: acme })).body), 'No models of vendor "gpt-5"');
+  assertEquals(
+    messageOf((await look(gateway, "/v1/models/gpt-5", { key: acme })).body),
+    'No model, and no models of a vendor, have the name "gpt-5"',
+  );
   // Two ids end that way, so the name is ambiguous. For the other key there is only one.
   assertEquals((await statusesOf(gateway, "twin"))[0], [404, 'Model "twin" does not exist']);
   assertEquals((await statusesOf(gateway, "twin", acme))[0], [

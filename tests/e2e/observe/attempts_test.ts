@@ -8,6 +8,7 @@ import { readiness } from "../../../lib/status/health.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { CLOSED_PORT } from "../../support/closed_port.ts";
 import { valueOf } from "./exposition.ts";
 import { eventually, until } from "../../support/soon.ts";
 
@@ -266,4 +267,64 @@ Deno.test("an upstream without the key that it needs is out of use, even if it l
   await until("the log line", () => gateway.logs.some(({ event }) => event === "upstream_key_refused"));
   const { status, message } = await readiness(gateway.gateway);
   assertEquals([status, message?.includes("first")], ["degraded", true]);
+});
+
+Deno.test("an answer that breaks off is explained like an attempt that failed before", async () => {
+  for (const protocol of PROTOCOLS) {
+    const begun = STREAMED[protocol].slice(0, { chat: 3, responses: 5, messages: 4, gemini: 2 }[protocol]).join("");
+    const error = JSON.stringify(errorBody(protocol, `Boom ${UPSTREAM_KEY}`));
+    const plays: [body: ScriptedAnswer, message: RegExp, status: number | undefined][] = [
+      [events(`${begun}event: error\ndata: ${error}\n\n`, { chunkBytes: begun.length }), /^Boom \S*$/, 200],
+      [events(`${begun}cut`, { cutAfterBytes: begun.length }), /broke off/, undefined],
+    ];
+    for (const [answer, message, status] of plays) {
+      await using first = startUpstream(() => ({
+        ...answer,
+        headers: { ...answer.headers, "x-request-id": "vendor-1" },
+      }));
+      await using gateway = startGateway(oneModel(protocol, first.url));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      assertEquals(response.status, 200, protocol);
+      await response.text();
+      await gateway.gateway.backgroundTasks.done();
+      const id = response.headers.get("x-request-id") ?? "";
+      const explanation = await explainRequest(gateway.store.ledger, id);
+      assert(explanation?.state === "ended");
+      const [attempt, ...others] = explanation.attempt_list;
+      assertEquals([others, attempt?.outcome, attempt?.status], [[], "broken", status], protocol);
+      assertEquals(attempt?.request_id, "vendor-1");
+      assertMatch(attempt?.message ?? "", message);
+      assertMatch(explanationText(explanation), /its answer broke off after \d+ ms \(/);
+      const [line, ...more] = gateway.logs.filter(({ event }) => event === "target_failed");
+      assertEquals(more, []);
+      assertEquals([`req_${line?.request_id}`, line?.status], [id, status], protocol);
+      assert(!JSON.stringify([explanation, line]).includes(UPSTREAM_KEY));
+    }
+  }
+});
+
+Deno.test("answers that begin and break off at once open the breaker, as those that break off later", async () => {
+  const begun = STREAMED.chat.slice(0, 3).join("");
+  const error = JSON.stringify(errorBody("chat", "Boom"));
+  await using first = startUpstream(() => events(`${begun}event: error\ndata: ${error}\n\n`));
+  await using gateway = startGateway(targets({ first: first.url }), { breakers: true });
+  for (let request = 0; request < 5; request++) assertEquals(await ask(gateway, { stream: true }), 200);
+  assertEquals(gateway.logs.filter(({ event }) => event === "breaker_opened").length, 1);
+  assertEquals(await ask(gateway, { stream: true }), 503);
+});
+
+Deno.test("an attempt without an answer says why there is none", async () => {
+  await using other = startUpstream(() => ({ status: 302, headers: { location: "http://other.example/" } }));
+  const cases: [url: string, words: RegExp][] = [
+    [`http://127.0.0.1:${CLOSED_PORT}`, /\("Cannot reach the model's upstream: connection refused"\)/],
+    [other.url, /\(status 302\)/],
+  ];
+  for (const [url, words] of cases) {
+    await using gateway = startGateway(targets({ first: url }));
+    const response = await gateway.ask("chat", prompt("chat"));
+    assertEquals(response.status, 502, await response.text());
+    const found = await explainRequest(gateway.store.ledger, response.headers.get("x-request-id") ?? "");
+    assert(found?.state === "ended");
+    assertMatch(explanationText(found), words);
+  }
 });

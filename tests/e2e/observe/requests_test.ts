@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { issueKey } from "../../../lib/access/keys.ts";
 import type { LogEntry } from "../../../lib/log_events.ts";
 import { addressed, model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
@@ -314,4 +315,32 @@ Deno.test("/metrics is open to this machine without a proxy, to the admin key, o
       assertEquals(response.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     }
   }
+});
+
+Deno.test("the line of a refused request names the key, if it is one", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  await using gateway = startGateway({
+    ...priced(server.url),
+    groups: { default: {}, models: { endpoints: ["models"] } },
+  });
+  const expired = issueKey({ name: "expired", group: "default", now: 0 });
+  const gone = issueKey({ name: "gone", group: "gone", now: 0 });
+  for (const { record } of [{ record: { ...expired.record, expiresAt: 0 } }, gone]) {
+    await gateway.store.keys.add(record);
+  }
+  const keys = {
+    expired: { id: expired.record.id, key: expired.key },
+    gone: { id: gone.record.id, key: gone.key },
+    elsewhere: await gateway.addKey({ rules: { ips: ["10.0.0.1"] } }),
+    narrow: await gateway.addKey({ group: "models" }),
+    unknown: { id: undefined, key: `${gateway.key.key}x` },
+  };
+  for (const { id = "", key } of Object.values(keys)) {
+    const response = await gateway.ask("chat", prompt("chat"), { key: { id, key } });
+    await response.text();
+  }
+  const found = await lines(gateway, 5);
+  assertEquals(found.map(({ key_id }) => key_id), Object.values(keys).map(({ id }) => id));
+  assertEquals(found.map(({ status }) => status), [401, 403, 403, 403, 401]);
+  assertEquals([found[1]?.key_name, found[1]?.group], ["gone", "gone"]);
 });

@@ -5,7 +5,9 @@ import { seeded } from "../../support/random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
 import { startReloadable } from "./reloadable_gateway.ts";
 import { rounds } from "../../support/skip.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { errorBody, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
+import { oneModel, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { until } from "../../support/soon.ts";
 
 const MUTANTS = rounds(2_000);
@@ -237,4 +239,45 @@ Deno.test("50 reloads leak no connection and no timer", async () => {
   }
   await until("all others are closed", () => open <= each);
   assertEquals([open, reloader.status().version], [each, 51]);
+});
+
+Deno.test("a reload that an operator asks for probes refused keys at once, even of the same configuration", async () => {
+  let isAccepted = false;
+  await using host = startUpstream(({ method }) =>
+    !isAccepted
+      ? json(errorBody("chat", "who"), { status: 401 })
+      : json(method === "GET" ? { object: "list", data: [] } : WHOLE.chat)
+  );
+  await using world = await startReloadable(oneModel("chat", host.url), { UPSTREAM_KEY });
+  const hasLogged = (name: string) => () => world.logs.some(({ event }) => event === name);
+  const statusOf = async () => {
+    const response = await world.ask(prompt("chat"));
+    await response.text();
+    return response.status;
+  };
+  assertEquals(await statusOf(), 502);
+  await until("the refusal", hasLogged("upstream_key_refused"));
+  isAccepted = true;
+  const from = performance.now();
+  assertEquals(await statusOf(), 503);
+  assertEquals((await world.gateway().reloader.reload("signal")).outcome, "unchanged");
+  await until("the probe", hasLogged("upstream_key_accepted"));
+  // Otherwise it is probed after 15 seconds.
+  assertLess(performance.now() - from, 12_000);
+  assertEquals(await statusOf(), 200);
+});
+
+Deno.test("the metric of the configuration shows that a file was refused", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const { reloader } = world.gateway();
+  const metric = async () => {
+    const headers = { authorization: `Bearer ${SECRETS.OPERATOR_KEY}` };
+    const text = await (await fetch(`${world.origin}/metrics`, { headers })).text();
+    return /^sluice_config_healthy (\d)$/m.exec(text)?.[1];
+  };
+  assertEquals(await metric(), "1");
+  world.write("{ mistake");
+  assertEquals([(await reloader.reload("file")).outcome, await metric()], ["refused", "0"]);
+  world.write(JSON.stringify(goodFile()));
+  assertEquals([(await reloader.reload("file")).outcome, await metric()], ["unchanged", "1"]);
 });

@@ -12,16 +12,17 @@ function chatUpstream(): FakeUpstream {
   return startUpstream(() => events(STREAMED.chat.join("")));
 }
 
+/** Headers of a complete handshake beside `Upgrade`. */
+const HANDSHAKE = ["connection: Upgrade", "sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="];
+
 /** Status of an upgrade. */
-async function upgradeStatus(gateway: TestGateway, key: string): Promise<number> {
+async function upgradeStatus(gateway: TestGateway, key: string, handshake = HANDSHAKE): Promise<number> {
   using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
   const lines = [
     "GET /v1/responses HTTP/1.1",
     "host: localhost",
-    "connection: Upgrade",
     "upgrade: websocket",
-    "sec-websocket-version: 13",
-    "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+    ...handshake,
     `authorization: Bearer ${key}`,
   ];
   await connection.write(new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`));
@@ -225,6 +226,17 @@ Deno.test("an upgrade needs a key, capacity and storage; otherwise clients fall 
     await using without = startGateway({ ...config, responses });
     assertEquals(await upgradeStatus(without, without.key.key), 426);
   }
+});
+
+Deno.test("an upgrade whose headers a proxy took away is no failure of the gateway", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const [connection = "", version = "", key = ""] = HANDSHAKE;
+  for (const left of [[connection, version], [version, key], ["connection: keep-alive", version, key]]) {
+    assertEquals(await upgradeStatus(gateway, gateway.key.key, left), 426, left.join());
+  }
+  assertEquals(await upgradeStatus(gateway, gateway.key.key, ["connection: keep-alive, upgrade", version, key]), 101);
+  assertEquals(gateway.requestLines.filter(({ level }) => level === "error"), []);
 });
 
 Deno.test("one key opens its share of connections, and leaves the rest to others", async () => {

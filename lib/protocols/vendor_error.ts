@@ -1,0 +1,43 @@
+/** Facts about a vendor's error for the log and the ledger, with secrets removed. */
+import type { GatewayError, VendorError } from "../errors.ts";
+import { isObject, type Json } from "../json/mod.ts";
+import { redactSecrets, redactShapes } from "../redact.ts";
+import { stringOf } from "./members.ts";
+
+/** Most UTF-16 code units of a vendor's message that are logged. */
+const LOGGED_MESSAGE = 300;
+
+/** Describes an error by its HTTP status and its body, or the event of an answer that it is in. */
+export function describeVendorError(status: number, body: Json): VendorError {
+  const message = redactShapes(vendorMessage(body), LOGGED_MESSAGE).slice(0, LOGGED_MESSAGE);
+  return { status, ...codeOf(body), ...(message !== "" && { message }) };
+}
+
+/** The status of an answer that has an error inside. */
+const ANSWERED = 200;
+
+/** Adds the vendor's own words to the error that an answer has inside. */
+export function errorInside(body: Json, error: GatewayError): GatewayError {
+  return error.with({ vendor: describeVendorError(ANSWERED, body) });
+}
+
+/** The code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */
+function codeOf(body: Json): Pick<VendorError, "code"> {
+  const value = Array.isArray(body) ? body[0] : body;
+  const error = isObject(value) ? value.error : undefined;
+  if (!isObject(error)) return {};
+  const code = stringOf(error.code) ?? stringOf(error.status) ?? stringOf(error.type);
+  // Anything else may hold a secret, or a text of the client's.
+  const isCode = code !== undefined && /^[A-Za-z0-9_.-]{1,64}$/.test(code) && redactSecrets(code) === code;
+  return isCode ? { code } : {};
+}
+
+/** Returns the message of an error body in the forms of OpenAI, Anthropic, Google and FastAPI; empty without one. */
+function vendorMessage(body: Json): string {
+  // Google wraps errors of streams into a list.
+  const value = Array.isArray(body) ? body[0] : body;
+  if (!isObject(value)) return typeof value === "string" && !value.trimStart().startsWith("<") ? value : "";
+  const { error } = value;
+  const inner = isObject(error) ? stringOf(error.message) : stringOf(error);
+  return inner ?? stringOf(value.message) ?? stringOf(value.detail) ?? "";
+}
