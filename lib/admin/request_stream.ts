@@ -9,7 +9,7 @@ import { streamHeaders } from "../server/json_response.ts";
 import { readQuery, runReport } from "./request_input.ts";
 
 /** Most concurrent streams of a process: each one reads every new entry. */
-const MOST_STREAMS = 20;
+const MAX_STREAMS = 20;
 
 /** Pause between two reads of new requests, in milliseconds. */
 const POLL_MS = 1_000;
@@ -35,8 +35,8 @@ export async function streamRequests(request: Request, context: RouteContext): P
   const lastId = request.headers.get("last-event-id") ?? "";
   const after = lastId === "" ? {} : { after_seq: lastId };
   if (drain.phase !== "serving") throw shutdownError();
-  if (drain.connections("stream") >= MOST_STREAMS) {
-    throw new GatewayError("limited", `Cannot open another stream: ${MOST_STREAMS} are open`, {
+  if (drain.connections("stream") >= MAX_STREAMS) {
+    throw new GatewayError("limited", `Cannot open another stream: ${MAX_STREAMS} are open`, {
       retryAfterMs: RETRY_MS,
     });
   }

@@ -123,25 +123,25 @@ async function checkShape(notes: Notes, sql: Sql): Promise<void> {
 }
 
 async function checkOthers(notes: Notes, sql: Sql): Promise<void> {
-  const [row] = await sql<{ connections: number; machines: number; used: number; most: number }[]>`
+  const [row] = await sql<{ connections: number; machines: number; used: number; limit: number }[]>`
     SELECT count(*) FILTER (WHERE ours)::int AS connections,
       count(DISTINCT client_addr) FILTER (WHERE ours)::int AS machines,
-      count(*)::int AS used, current_setting('max_connections')::int AS most
+      count(*)::int AS used, current_setting('max_connections')::int AS "limit"
     FROM (
       SELECT client_addr, datname = current_database() AND application_name = 'sluice'
         AND pid <> pg_backend_pid() AS ours
       FROM pg_stat_activity WHERE backend_type = 'client backend'
     ) AS backends`;
   if (row === undefined) return;
-  const { connections, machines, used, most } = row;
+  const { connections, machines, used, limit } = row;
   if (connections === 0) notes.ok("No gateway is connected to it");
   else {
     const from = machines === 0 ? "this machine" : `${machines} ${machines === 1 ? "machine" : "machines"}`;
     notes.ok(`Gateways on ${from} have ${connections} ${connections === 1 ? "connection" : "connections"} to it`);
   }
-  if (most - used < NODE_CONNECTIONS) {
+  if (limit - used < NODE_CONNECTIONS) {
     notes.warn(
-      `${used} of its ${most} connections are in use`,
+      `${used} of its ${limit} connections are in use`,
       `Raise max_connections: a node takes up to ${NODE_CONNECTIONS}`,
     );
   }

@@ -8,7 +8,7 @@ import { UnsupportedParameters } from "../protocols/canonical/unsupported_parame
 import { admitImages } from "../request/admit_images.ts";
 import type { RouteContext } from "../server/router.ts";
 import { drainOf } from "./drain.ts";
-import { billedExtras, mostUsage } from "./image_pricing.ts";
+import { billedExtras, maxUsageOf } from "./image_pricing.ts";
 import { ImageUsageCounter } from "./image_usage.ts";
 import type { ImageWork, StartedImages } from "./image_work.ts";
 import { countPixels } from "./pixel_limits.ts";
@@ -39,7 +39,7 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
     const now = gateway.now();
     const { input_image: inputImagePrice } = pricingAt(model, now);
     const countOptions = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
-    const maxUsage = mostUsage(request, countOptions);
+    const maxUsage = maxUsageOf(request, countOptions);
     await admitImages({ ...maxUsage, extras: billedExtras(maxUsage, inputImagePrice) }, { meter, model, context, now });
     if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, { size: pixels, keyId });
     const counter = new ImageUsageCounter(request, countOptions);

@@ -48,7 +48,7 @@ export function billedExtras(
  * Returns the highest possible usage if the upstream delivers the requested size. A host that makes one image per call
  * reads the uploads for each image.
  */
-export function mostUsage(
+export function maxUsageOf(
   { n, size, images, mask }: Pick<ImageRequest, "n" | "size" | "images" | "mask">,
   { promptTokens, chargesInputImages }: { promptTokens: number; chargesInputImages: boolean },
 ): ImageUsage {

@@ -23,17 +23,17 @@ export function documentSize(body: ObjectText): number {
 
 /**
  * Returns the text of a top-level member's value; `undefined` if there is no such member.
- * @param most most UTF-16 code units of the text, which is cut there; absent: the whole text
+ * @param limit most UTF-16 code units of the text, which is cut there; absent: the whole text
  */
-export function memberText(body: ObjectText, wanted: string, most: number = Infinity): string | undefined {
+export function memberText(body: ObjectText, wanted: string, limit: number = Infinity): string | undefined {
   const { members } = body.utf8 ?? body;
   const member = members.find(({ name }) => name === wanted);
   if (member === undefined) return undefined;
   const { start, end } = member;
-  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + most));
-  // A code unit has at most three bytes. With one more byte, an incomplete character at the end is after `most` units.
-  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * most + 1));
-  return decoder.decode(bytes).slice(0, most);
+  if (body.utf8 === undefined) return body.text.slice(start, Math.min(end, start + limit));
+  // A code unit has at most three bytes. With one more byte, an incomplete character at the end is after `limit` units.
+  const bytes = body.utf8.bytes.subarray(start, Math.min(end, start + 3 * limit + 1));
+  return decoder.decode(bytes).slice(0, limit);
 }
 
 /** A JSON object in UTF-8, and the positions of its members in bytes. */
@@ -71,10 +71,10 @@ export function findValue(text: string, path: readonly string[]): Span | undefin
   return value;
 }
 
-/** Finds the top-level members of a JSON object without parsing their values. @param most most members; absent: all */
-export function scanMembers(text: string, most?: number): ObjectText {
+/** Finds the top-level members of a JSON object without parsing their values. @param limit most members; absent: all */
+export function scanMembers(text: string, limit?: number): ObjectText {
   const members = membersAt(text, skipSpace(text, 0));
-  return { text, members: [...(most === undefined ? members : members.take(most))] };
+  return { text, members: [...(limit === undefined ? members : members.take(limit))] };
 }
 
 /**

@@ -220,11 +220,11 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
       "Targets by the upstream's own model id: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
     labels: ["upstream", "model"],
     type: "gauge",
-    most: MAX_BREAKERS,
+    maxSeries: MAX_BREAKERS,
     from: vitals.breakers,
   });
   const ofGroups = (name: string, labels: readonly string[], help: string, from: () => readonly Reading[]) =>
-    registry.read(name, { help, labels, type: "gauge", most: MAX_GROUP_READINGS, from });
+    registry.read(name, { help, labels, type: "gauge", maxSeries: MAX_GROUP_READINGS, from });
   const limitLabels = ["group", "unit"];
   ofGroups("sluice_group_budget_usd", ["group"], "Budgets of groups, in USD. The 40 most used.", vitals.groupBudgets);
   ofGroups(

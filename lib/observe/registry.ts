@@ -46,10 +46,10 @@ export interface Registry {
   amounts(name: string, options: FamilyOptions & { write: (amount: bigint) => string }): AmountCounter;
   /** Declares a histogram. `buckets` are ascending upper bounds. */
   histogram(name: string, options: FamilyOptions & { buckets: readonly number[] }): Histogram;
-  /** Declares values that are read at each rendering. Only the first `most` are shown; absent: one. */
+  /** Declares values that are read at each rendering. Only the first `maxSeries` are shown; absent: one. */
   read(
     name: string,
-    options: FamilyOptions & { type: "gauge" | "counter"; most?: number; from: () => readonly Reading[] },
+    options: FamilyOptions & { type: "gauge" | "counter"; maxSeries?: number; from: () => readonly Reading[] },
   ): void;
   /** Renders everything in the text format 0.0.4. */
   render(): string;
@@ -146,15 +146,15 @@ class SeriesRegistry implements Registry {
 
   read(
     name: string,
-    { help, type, most: lines = 1, from }: FamilyOptions & {
+    { help, type, maxSeries = 1, from }: FamilyOptions & {
       type: "gauge" | "counter";
-      most?: number;
+      maxSeries?: number;
       from: () => readonly Reading[];
     },
   ): void {
-    this.#declare(name, { head: headOf(name, help, type), lines }, () => {
+    this.#declare(name, { head: headOf(name, help, type), lines: maxSeries }, () => {
       let out = "";
-      for (const { labels = {}, value } of from().slice(0, lines)) {
+      for (const { labels = {}, value } of from().slice(0, maxSeries)) {
         out += `${name}${labelText(Object.keys(labels), Object.values(labels))} ${
           typeof value === "string" ? value : writeNumber(value)
         }\n`;

@@ -15,7 +15,7 @@ import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../sched
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, type HeaderValues } from "./head.ts";
-import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
+import { type Coding, inflate, maxInflatedBytes, readCoding } from "./inflate.ts";
 import { type MemoryReserver, readBytes } from "./read_bytes.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { Config } from "../config.ts";
@@ -213,7 +213,7 @@ export class RequestBody implements MemoryReserver {
 
   /** Inflates the body. Large bodies wait in a queue, because many small requests could otherwise take all memory. */
   async #inflate(sent: Uint8Array<ArrayBuffer>, coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
-    if (mostInflated(sent, coding) > LARGE_BODY_BYTES) {
+    if (maxInflatedBytes(sent, coding) > LARGE_BODY_BYTES) {
       this.#leaveQueue = await largeBodyQueue.enter(this.#request.signal, { keyId: this.#rules.keyId });
     }
     const sentBytes = this.#bytes;

@@ -87,7 +87,7 @@ export async function inflate(
 }
 
 /** Returns an upper bound for the inflated size of a body, without inflating it. */
-export function mostInflated(bytes: Uint8Array<ArrayBuffer>, coding: Coding): number {
+export function maxInflatedBytes(bytes: Uint8Array<ArrayBuffer>, coding: Coding): number {
   const maxBytes = bytes.byteLength * MAX_EXPANSION;
   return coding === "gzip" ? Math.min(statedSize(bytes), maxBytes) : maxBytes;
 }

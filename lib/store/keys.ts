@@ -70,8 +70,8 @@ export interface KeyStore {
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Lists every key, oldest first, in one blocking call: for processes that serve no requests. */
   list(): Promise<KeyRecord[]>;
-  /** Counts the keys, and returns the `most` oldest ones that are not revoked. Needs constant memory. */
-  summary(most: number): Promise<KeySummary>;
+  /** Counts the keys, and returns the `limit` oldest ones that are not revoked. Needs constant memory. */
+  summary(limit: number): Promise<KeySummary>;
   /** Lists keys, oldest first. @param from `after`: 0 for the first page, then `next` of the previous one */
   page(from: { after: number; limit: number }): Promise<KeyPage>;
   /** Finds the key with this id, otherwise the active key with this name, otherwise the last key that had this name. */

@@ -6,7 +6,7 @@ import type { Page } from "puppeteer-core";
 import { startBrowser, submit } from "./browser.ts";
 
 const FOLDER = `${import.meta.dirname}/../../docs/images`;
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 
 /** Pages by the names of their files, and what is done there first. */
 const SHOTS: Readonly<Record<string, { path: string; height: number; act?: (page: Page) => Promise<void> }>> = {
@@ -35,7 +35,7 @@ for (const [name, { path, height, act }] of Object.entries(SHOTS)) {
   for (const scheme of ["light", "dark"] as const) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     const image = await page.screenshot();
-    if (image.length > MOST_BYTES) throw new RangeError(`The screenshot of ${path} has ${image.length} bytes`);
+    if (image.length > MAX_BYTES) throw new RangeError(`The screenshot of ${path} has ${image.length} bytes`);
     await Deno.writeFile(`${FOLDER}/console-${name}${scheme === "dark" ? "-dark" : ""}.png`, image);
   }
 }

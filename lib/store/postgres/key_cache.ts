@@ -33,7 +33,7 @@ export interface KeyCacheParts {
   /** Age of the change feed up to which cached keys may be used during an outage, in milliseconds. */
   keyAgeMs: number;
   /** Most keys in memory; absent: 100,000. */
-  mostKeys?: number;
+  maxKeys?: number;
 }
 
 /** Replaces an id where any key is meant. No key has this id. */
@@ -97,7 +97,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
 
   constructor(parts: KeyCacheParts) {
     this.#parts = parts;
-    this.#maxKeys = parts.mostKeys ?? MAX_KEYS;
+    this.#maxKeys = parts.maxKeys ?? MAX_KEYS;
     parts.changes.watch({ keys: (changed) => this.#applyChanges(changed), up: () => void this.#flush() });
     for (const key of parts.first ?? []) this.#cacheForOutages(key);
   }

@@ -24,15 +24,15 @@ export function openPostgresKeys(sql: Sql): KeyStore {
     async list() {
       return (await sql<ChangedKeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toKeyRecord);
     },
-    async summary(most) {
+    async summary(limit) {
       // One statement, so that counts and keys are consistent.
       const rows = await sql<(KeyRow & { total: number; in_use: number })[]>`
         WITH counts AS (
           SELECT count(*)::int AS total, (count(*) FILTER (WHERE revoked_at IS NULL))::int AS in_use FROM keys
-        ), oldest AS (SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY place LIMIT ${most})
+        ), oldest AS (SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY place LIMIT ${limit})
         SELECT * FROM counts LEFT JOIN oldest ON true ORDER BY place`;
       const { total = 0, in_use: inUse = 0 } = rows[0] ?? {};
-      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, most)).map(toKeyRecord) };
+      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, limit)).map(toKeyRecord) };
     },
     async page({ after, limit }) {
       const rows = await sql<(KeyRow & { place: bigint })[]>`
@@ -137,10 +137,10 @@ export async function findKey(sql: Sql, { hash, now }: { hash: string; now: numb
   return row === undefined ? undefined : toReadKey(row);
 }
 
-/** Reads the most recently used keys that are not revoked, at most `most`. */
-export async function readUsedKeys(sql: Sql, most: number): Promise<ReadKey[]> {
+/** Reads the most recently used keys that are not revoked, at most `limit`. */
+export async function readUsedKeys(sql: Sql, limit: number): Promise<ReadKey[]> {
   return (await sql<ChangedKeyRow[]>`
-    SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${most}`)
+    SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${limit}`)
     .map(toReadKey);
 }
 
