@@ -112,6 +112,7 @@ export class Meter {
   /** True if the answer that had begun broke off. */
   #hasBroken = false;
   #dropped: readonly string[] = [];
+  #maxTokens: number | undefined;
   #firstMs: number | undefined;
   #ended = false;
   /** Resolves when the request has ended and its entry is written or queued. */
@@ -255,6 +256,11 @@ export class Meter {
     this.#dropped = members;
   }
 
+  /** Records the output limit that the gateway set on the current attempt for a budget; undefined: none. */
+  limitOutput(maxTokens: number | undefined): void {
+    this.#maxTokens = maxTokens;
+  }
+
   /** Records the time of the first event or byte of the answer. */
   first(): void {
     this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#startedAt);
@@ -372,15 +378,19 @@ export class Meter {
     const dropped = this.#dropped.length === 0 ? undefined : this.#dropped;
     const affinity = this.#affinity;
     const skipped = this.#skipped;
+    const max_tokens = this.#maxTokens;
     // A list of attempts contains the id.
     const request_id = attempts === undefined ? this.#requestId : undefined;
-    if ((attempts ?? dropped ?? affinity ?? skipped ?? request_id ?? this.#attribution) === undefined) return details;
+    const hasMore =
+      (attempts ?? dropped ?? affinity ?? skipped ?? max_tokens ?? request_id ?? this.#attribution) !== undefined;
+    if (!hasMore) return details;
     return {
       ...details,
       ...(attempts !== undefined && { attempts }),
       ...(request_id !== undefined && { request_id }),
       ...(skipped !== undefined && { skipped }),
       ...(dropped !== undefined && { dropped }),
+      ...(max_tokens !== undefined && { max_tokens }),
       ...(affinity !== undefined && { affinity }),
       ...this.#attribution,
     };

@@ -71,6 +71,11 @@ function endedPage(request: EndedRequest, { key, sender }: { key: string; sender
             {`The upstream does not support these parameters, so they were dropped: ${request.dropped.join(", ")}.`}
           </p>
         )}
+        {request.max_tokens !== null && (
+          <p class="notice warn">
+            {`The answer was limited to ${request.max_tokens} tokens, because the budget could not pay for more.`}
+          </p>
+        )}
         <Cards
           cards={[
             ["Arrived", <Moment iso={request.at} seconds />],

@@ -103,6 +103,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
     maxTokens: cap === undefined ? prompt.maxTokens : undefined,
   });
   state.beginAttempt(attempt, dropped);
+  state.meter.limitOutput(cap?.tokens);
   record.upstreamProtocol = upstream.protocolFor?.(prompt.protocol, target);
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;

@@ -164,6 +164,8 @@ export interface EntryDetails {
   skipped?: readonly TargetRefusal[];
   /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
   dropped?: readonly string[];
+  /** The output limit that the gateway set, because the budget could not pay for a longer answer. */
+  max_tokens?: number;
   /**
    * `hit`: the target that has the conversation in its prompt cache answered. `miss`: no target has it there. `moved`:
    * another target answered. Absent if there was no choice of targets, or no conversation.

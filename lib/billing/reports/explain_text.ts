@@ -71,6 +71,10 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
     ["Images", images > 0 ? grouped(images) : null],
     ["Image sizes", image_sizes && sizesText(image_sizes)],
     ["Dropped", request.dropped.join(", ") || null],
+    [
+      "Output limit",
+      request.max_tokens === null ? null : `${grouped(request.max_tokens)} tokens: the budget could not pay for more`,
+    ],
     ["User", request.user],
     ["Tags", request.tags.join(", ") || null],
     ["Service tier", request.service_tier],

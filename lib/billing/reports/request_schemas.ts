@@ -113,6 +113,9 @@ const endedRequest = z.strictObject({
   reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
   dropped: z.array(z.string()).readonly().describe("Members of the request that the upstream does not support"),
+  max_tokens: count.nullable().describe(
+    "Output limit that the gateway set, because the budget could not pay for a longer answer; null if it set none",
+  ),
   user: z.string().nullable().describe("The end user that the client named"),
   tags: z.array(z.string()).readonly(),
   first_ms: z.number().nullable(),

@@ -243,7 +243,7 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
     await ledger.append([
       freeEntryOf({
         ending: "refused",
-        details: { reason, dropped: ["top_k", "seed"], user: "u 1", tags: ["a", "b"] },
+        details: { reason, dropped: ["top_k", "seed"], max_tokens: 1_300, user: "u 1", tags: ["a", "b"] },
       }),
     ]);
     const explanation = await explainRequest(ledger, "r1", () => Promise.resolve("anna"));
@@ -252,7 +252,13 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
     assertEquals([explanation.reason, explanation.user, explanation.tags], [reason, "u 1", ["a", "b"]]);
     const text = explanationText(explanation);
     for (
-      const line of [`Refused: ${sentence}`, "Dropped:      top_k, seed", "User:         u 1", "Tags:         a, b"]
+      const line of [
+        `Refused: ${sentence}`,
+        "Dropped:      top_k, seed",
+        "Output limit: 1,300 tokens: the budget could not pay for more",
+        "User:         u 1",
+        "Tags:         a, b",
+      ]
     ) {
       assertStringIncludes(text, `${line}\n`);
     }

@@ -43,7 +43,7 @@ Deno.test("a request without a maximum gets the tokens that its budget pays for,
             assert(text.includes(`"max_output_tokens":${TOKENS}`), `${about}: ${text}`);
           }
           const entry = await entryOf(gateway, response);
-          assertEquals([entry?.held, entry?.cost], [BUDGET, COST], about);
+          assertEquals([entry?.held, entry?.cost, entry?.details?.max_tokens], [BUDGET, COST, TOKENS], about);
           assertEquals(await leftOf(gateway, { id: key.id, budget: BUDGET }), BUDGET - COST, about);
         }
       }
@@ -102,7 +102,8 @@ for (const { name, body = {}, row = {}, budget, group, cap, held } of CASES) {
     for (const member of ["max_completion_tokens", "max_tokens"]) {
       assertEquals(upstream.requests[0]?.json[member], (sent as JsonObject)[member], member);
     }
-    assertEquals((await entryOf(gateway, response))?.held, held);
+    const entry = await entryOf(gateway, response);
+    assertEquals([entry?.held, entry?.details?.max_tokens], [held, cap]);
   });
 }
 
