@@ -141,7 +141,7 @@ Deno.test("an invalid request names the parameter and changes nothing", async ()
     ["POST /keys", "[]", null, "expected a JSON object"],
     ["POST /keys", "{", null, "Cannot read the body as JSON"],
     ["POST /keys", '{"name":"a","name":"b"}', null, "Cannot read the body as JSON"],
-    ["PATCH /keys/good", {}, null, "known: disabled, group, rules, expires_at"],
+    ["PATCH /keys/good", {}, null, "known members: disabled, group, rules, expires_at"],
     ["PATCH /keys/good", { disabled: "yes" }, "disabled", "Invalid value for disabled"],
     ["PATCH /keys/good", { name: "better" }, "name", 'Unknown parameter "name"'],
     ["PATCH /keys/good", { group: "nobody", disabled: true }, "group", "unknown group"],

@@ -300,7 +300,7 @@ Deno.test("readPrompt() rejects and names unsupported members", () => {
         }),
       },
       "input",
-      /65 images/,
+      /images: 65/,
     ],
     [
       {
@@ -311,7 +311,7 @@ Deno.test("readPrompt() rejects and names unsupported members", () => {
         ],
       },
       "tools",
-      /257 tools/,
+      /tools: 257/,
     ],
   ];
   for (const [members, param, message] of cases) {
