@@ -17,7 +17,7 @@ Deno.test("a configuration is activated after its new group budgets were read", 
   const gate = Promise.withResolvers<void>();
   const ledger = {
     ...kept.ledger,
-    async left(claim: Parameters<typeof kept.ledger.readAvailable>[0]) {
+    async readAvailable(claim: Parameters<typeof kept.ledger.readAvailable>[0]) {
       arrived.resolve(claim.id);
       await gate.promise;
       return await kept.ledger.readAvailable(claim);
