@@ -14,10 +14,13 @@ import { openSideTables } from "./side_tables.ts";
 import { prepareUsage } from "./usage_sums.ts";
 import { prepareTopUsers } from "./user_sums.ts";
 
-/** The tables of an empty store. */
+/** The file of an empty store; undefined before the first one is opened. */
 let emptyFile: Uint8Array | undefined;
 
-/** An empty database. Further ones of a process copy the first: to make the tables takes ten times as long. */
+/**
+ * Opens an empty database. All but the first of a process copy its tables, because creating them takes ten times as
+ * long. Only tests open more than one ledger. SQLite limits a copy to 1 GiB.
+ */
 function openEmpty(): DatabaseSync {
   const db = new DatabaseSync(":memory:");
   if (emptyFile !== undefined) {
