@@ -83,7 +83,7 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
     ["Affinity", affinity && AFFINITIES[affinity]],
     ["Prompt cache", cache_saved_usd && cacheText(cache_saved_usd)],
     ["Reasoning", tokens.reasoning > 0 ? `${grouped(tokens.reasoning)} of the completion tokens` : null],
-    ["Numbers", SOURCES[request.source]],
+    ["Token counts", SOURCES[request.source]],
     ["Ledger", `entry ${seq}${price_version === null ? "" : `, price version ${price_version}`}`],
   ];
 }

@@ -46,7 +46,7 @@ Deno.test("explanationText() writes one line of arithmetic per class", async () 
       "Time:         first output after 210 ms, end after 1,830 ms",
       "Prompt cache: saved 0.00036 USD",
       "Reasoning:    20 of the completion tokens",
-      "Numbers:      reported by the upstream",
+      "Token counts: reported by the upstream",
       "Ledger:       entry 1, price version 1",
       "  1,234 prompt tokens x 0.00000125 USD x 0.8 = 0.001234 USD",
       "  400 tokens read from the cache x 0.000000125 USD x 0.8 = 0.00004 USD",
