@@ -65,13 +65,6 @@ class FrameDecoder {
   }
 }
 
-/** Checks the media type of an answer. @throws {GatewayError} `upstream` if it is not a stream of events */
-function requireEventStream(incoming: Incoming): void {
-  if (/^text\/event-stream\b/i.test(incoming.header("content-type") ?? "")) return;
-  incoming.cancel();
-  throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
-}
-
 function isLong({ data }: Frame): boolean {
   return data.length > LONG_TEXT_CHARS;
 }
@@ -167,12 +160,8 @@ function isEmpty({ data }: Frame): boolean {
   return !data.startsWith("{") && !/^[ \t\r\n]*\{/.test(data);
 }
 
-/**
- * Returns the feed of a relayed answer.
- * @throws {GatewayError} `upstream` if the answer is not a stream of events
- */
+/** Returns the feed of a relayed answer. */
 export function relayFeed(incoming: Incoming, decoding: Decoding, translator: RelayTranslator): FrameFeed {
-  requireEventStream(incoming);
   const decoder = new FrameDecoder(decoding);
   let over = false;
 
@@ -210,16 +199,12 @@ export interface EventTranslation {
   estimator: UsageEstimator;
 }
 
-/**
- * Returns the feed of a translated answer. A long text is split over several reads.
- * @throws {GatewayError} `upstream` if the answer is not a stream of events
- */
+/** Returns the feed of a translated answer. A long text is split over several reads. */
 export function translatedFeed(
   incoming: Incoming,
   decoding: Decoding,
   { reader, restore, estimator }: EventTranslation,
 ): EventFeed {
-  requireEventStream(incoming);
   const decoder = new FrameDecoder(decoding);
   /** True after the end of the answer. */
   let over = false;

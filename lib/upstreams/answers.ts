@@ -39,19 +39,23 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
   return { text, value: parsed.value, members: parsed.members };
 }
 
-/** Returns true if an answer is JSON, which is an error if a stream was requested. */
-export function isJson(incoming: Pick<Incoming, "header">): boolean {
-  return /^application\/json\b/i.test(incoming.header("content-type") ?? "");
+/** Returns true if an answer is a stream of events, by its media type. */
+export function isEventStream(incoming: Pick<Incoming, "header">): boolean {
+  return hasMediaType(incoming, /^text\/event-stream\b/i);
 }
 
-/** Reads an answer in JSON that should be a stream: some hosts send errors like this, with status 200. */
+/** Returns the error for an answer that is not a stream of events. Some hosts send errors as JSON with status 200. */
 export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
-  const text = await incoming.text(ERROR_BYTES).catch(() => "");
+  const text = hasMediaType(incoming, /^application\/json\b/i) ? await incoming.text(ERROR_BYTES).catch(() => "") : "";
   const body = (await parseAnswer(text))?.value;
   const first = Array.isArray(body) ? body[0] : body;
   return isObject(first) && (isObject(first.error) || typeof first.error === "string")
     ? errorInside(first, codec.readError(incoming.status, first))
     : new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
+}
+
+function hasMediaType(incoming: Pick<Incoming, "header">, type: RegExp): boolean {
+  return type.test(incoming.header("content-type") ?? "");
 }
 
 /** Reads an answer with another status than 200, and returns its error. */

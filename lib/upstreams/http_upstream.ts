@@ -7,7 +7,7 @@ import type { Protocol } from "../protocols/canonical/types.ts";
 import { contentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import type { Secret } from "../secret.ts";
-import { forwardedHeaders, isJson, readFailure, readUnstreamed, readWhole, requestIdOf } from "./answers.ts";
+import { forwardedHeaders, isEventStream, readFailure, readUnstreamed, readWhole, requestIdOf } from "./answers.ts";
 import { writeLongInputs } from "./long_inputs.ts";
 import { createAttemptMaker, limitsFor } from "./prepare_attempt.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
@@ -75,7 +75,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     try {
       let answer: Answer;
       if (prompt.stream) {
-        if (isJson(incoming)) throw await readUnstreamed(incoming, UPSTREAM_CODECS[attempt.protocol]);
+        if (!isEventStream(incoming)) throw await readUnstreamed(incoming, UPSTREAM_CODECS[attempt.protocol]);
         answer = attempt.stream(incoming);
       } else {
         const body = await readWhole(incoming, filter);
