@@ -245,10 +245,9 @@ export class Meter {
   /** Records that the answer of the current attempt broke off: it is listed, although it had begun. */
   broke(attempt: EntryAttempt): void {
     if (attempt.request_id === undefined && this.#requestId !== undefined) attempt.request_id = this.#requestId;
-    const attempts = this.#attemptList ??= [];
-    if (attempts.at(-1)?.outcome === "success") attempts.pop();
+    if (this.#attemptList?.at(-1)?.outcome === "success") this.#attemptList.pop();
     this.#hasBroken = true;
-    if (attempts.length < MAX_LISTED_ATTEMPTS) attempts.push(attempt);
+    this.attempted(attempt);
   }
 
   /** Records the members of the request that the upstream of the current attempt does not support. */

@@ -80,7 +80,7 @@ function reportFailure(
 }
 
 /** An attempt whose answer has begun. */
-export interface BegunAttempt {
+export interface AnsweredAttempt {
   attempt: Attempt;
   /** When it began, by `monotonic`. */
   begunAt: number;
@@ -92,7 +92,7 @@ export interface BegunAttempt {
 /** Records that an answer broke off after its first event, when no other target can answer any more. */
 export function recordBrokenAnswer(
   thrown: unknown,
-  { attempt, begunAt, requestId, meter, gateway }: BegunAttempt,
+  { attempt, begunAt, requestId, meter, gateway }: AnsweredAttempt,
 ): void {
   // Other errors are the gateway's own, or a client's that reads too slowly.
   if (!(thrown instanceof GatewayError) || thrown.kind === "internal" || thrown.kind === "too_slow") return;
