@@ -152,8 +152,8 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 }
 
 /**
- * Finds the key with this id, or else the key with this name that is not revoked, or else the last one that had the
- * name.
+ * Finds a key by its id, or by its name if no key has this id. Of several keys with the name, it prefers the one that is
+ * not revoked, then the latest.
  * @throws {GatewayError} `not_found` if there is none
  */
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {

@@ -225,8 +225,8 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
 }
 
 /**
- * Returns whether a hash belongs to the key: its present one, or a previous one that is still valid. The validity of a
- * previous hash ends without a change in the store.
+ * Returns true if a hash is the key's current hash, or its previous hash during the overlap. The overlap ends without a
+ * change in the store.
  */
 function hasHash(key: KeyRecord, { hash, now }: { hash: string; now: () => number }): boolean {
   return key.hash === hash || (key.former !== undefined && key.former.until > now());

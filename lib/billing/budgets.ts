@@ -51,8 +51,8 @@ function firstOfMonth(now: number, monthsLater: number): number {
 
 /**
  * Returns the budgets that a request of this caller counts against, with their current periods: that of its end user,
- * then that of the key, then that of the group. A key without a budget of its own has the one that its group sets for
- * every key; the same holds for end users.
+ * then that of the key, then that of the group. A key without its own budget has its group's `key_budget`, and its end
+ * users without one set by the key have the group's `user_budget`.
  * @param request `user`: the end user that the client names; `now`: Unix time in milliseconds
  * @throws {GatewayError} `invalid` if the key's requests must name an end user and this one does not
  */
@@ -127,7 +127,7 @@ function ownerText({ scope, id }: BudgetClaim): string {
   return user === "" ? "requests that name no end user" : `end user "${user}"`;
 }
 
-/** Describes what is left of a budget: less than 0 if the budget was lowered after it was spent. */
+/** Describes the remaining amount, as 0 if it is negative because the budget was lowered after it was spent. */
 function leftText(available: Amount, onHold: Amount): string {
   const text = `${formatUsd(available < 0n ? 0n : available)} USD is left`;
   return onHold > 0n ? `${text} and ${formatUsd(onHold)} USD is held for requests that are still running` : text;

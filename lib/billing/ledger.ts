@@ -52,7 +52,7 @@ export interface Ledger {
    */
   hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
   /**
-   * Returns what is left of a budget after charges and holds.
+   * Returns the remaining amount of a budget, after charges and holds.
    * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   readAvailable(claim: BudgetClaim): Promise<Amount>;

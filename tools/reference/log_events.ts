@@ -37,7 +37,7 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["client_address", "Address of the client, only with `log.client_address`"],
   [
     "model`, `model_answered",
-    "The requested model (`other` if the catalog does not have it), and the one that answered",
+    "The requested model (`other` if the catalog does not have it), and the model that answered",
   ],
   ["upstream_protocol`, `upstream", "Protocol of the last attempt, and its upstream"],
   ["streamed", "Whether the answer was a stream of events"],

@@ -87,7 +87,7 @@ export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, n
   }));
 }
 
-/** Returns the budget of a key: its own, or the one that its group sets for every key; undefined if there is none. */
+/** Returns the budget of a key: its own, or its group's `key_budget`; undefined if there is none. */
 export function budgetOfKey(
   { group, rules }: Pick<BudgetedKey, "group" | "rules">,
   config: Pick<Config, "groups">,

@@ -127,7 +127,7 @@ function arithmetic(request: EndedRequest): string {
   ].join("\n");
 }
 
-/** Names what is counted at a price, in the plural. */
+/** Returns the plural name of a billed unit, such as tokens or images. */
 function wordsOf(name: string): string {
   const [, tool] = /^hosted_tools\.(.+)$/.exec(name) ?? [];
   return tool === undefined ? CLASS_NAMES[name] ?? name : `calls of ${tool}`;
