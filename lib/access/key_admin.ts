@@ -1,8 +1,8 @@
 /** Creates, changes, rotates and revokes keys of the store, with the error messages of the CLI and the admin API. */
-import { z } from "zod";
 import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
+import type { PublicKey } from "./public_key.ts";
 import { DAY_MS } from "../store/days.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
@@ -159,25 +159,6 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {
   return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
 }
-
-const time = z.iso.datetime();
-
-/** A key as operators see it, without its hash. Times are ISO 8601; `null` if absent. */
-export const publicKeySchema = z.strictObject({
-  id: z.string().describe("Unchanged when the key is rotated"),
-  name: z.string(),
-  group: z.string(),
-  state: z.enum(["active", "disabled", "expired", "revoked"]),
-  created_at: time,
-  expires_at: time.nullable(),
-  last_used_at: time.nullable().describe("Accurate to the minute"),
-  revoked_at: time.nullable(),
-  rules: keyRulesSchema,
-  former_until: time.nullable().describe("End of the previous secret's validity"),
-});
-
-/** A key as `publicKeySchema` describes it. */
-export type PublicKey = z.output<typeof publicKeySchema>;
 
 /** Returns a key as operators see it. @param now Unix time in milliseconds */
 export function publicKey(record: KeyRecord, now: number): PublicKey {

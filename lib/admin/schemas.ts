@@ -1,6 +1,6 @@
 /** Schemas and types of responses of the admin API. Those of reports are in `billing/reports/`. */
 import { z } from "zod";
-import { type PublicKey, publicKeySchema } from "../access/key_admin.ts";
+import { type PublicKey, publicKeySchema } from "../access/public_key.ts";
 import { CHANGE_ACTIONS, CHANGE_AUTHORS } from "../store/operators.ts";
 import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { count, exactly, time } from "../billing/reports/schema_parts.ts";

@@ -1,5 +1,5 @@
 /** Formats keys, limits and budgets as text for the operator. */
-import type { PublicKey } from "../access/key_admin.ts";
+import type { PublicKey } from "../access/public_key.ts";
 import { roundUsd } from "../billing/money.ts";
 import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
 import type { BudgetState } from "../billing/reports/schemas.ts";

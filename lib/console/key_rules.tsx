@@ -1,7 +1,7 @@
 /** The form fields for the rules and the expiry of a key: shows and reads them. */
 import type { VNode } from "preact";
 import { readExpiry } from "../admin/keys.ts";
-import type { PublicKey } from "../access/key_admin.ts";
+import type { PublicKey } from "../access/public_key.ts";
 import { PERIODS } from "../config.ts";
 
 /** Fields with lists separated by commas: name and label. An empty field sets nothing. */

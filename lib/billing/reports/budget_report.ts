@@ -1,5 +1,6 @@
 /** Reports the spent, held and remaining amounts of the budgets of groups and keys. */
-import { keyPages, type PublicKey, publicKey } from "../../access/key_admin.ts";
+import { keyPages, publicKey } from "../../access/key_admin.ts";
+import type { PublicKey } from "../../access/public_key.ts";
 import { type Budget, type Config, type Group, groupOf, type UserBudget } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
 import type { KeyRecord, KeyStore } from "../../store/keys.ts";
