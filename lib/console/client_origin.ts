@@ -1,16 +1,18 @@
 /** Guesses the address that clients use, for examples in the console. */
 import type { Config } from "../config.ts";
+import { type Addressed, hostOf } from "../server/head.ts";
 
 /**
  * Returns the address that the browser uses; if the admin side has its own listener, with the port of the clients'
  * listener. It is wrong behind some proxies, so the operator can change it on the page.
  */
 export function clientOrigin(
-  { url, headers }: Pick<Request, "url" | "headers">,
+  request: Addressed,
   { listen, admin }: Pick<Config, "listen" | "admin">,
 ): string {
+  const { url, headers } = request;
   const isSecure = url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
-  const host = headers.get("host") ?? `${listen.hostname}:${listen.port}`;
+  const host = hostOf(request);
   if (admin?.listen === undefined) return `${isSecure ? "https" : "http"}://${host}`;
   return `http://${host.replace(/:\d+$/, "")}:${listen.port}`;
 }

@@ -5,6 +5,7 @@ import { type ConsoleSession, isEqual } from "../access/console_session.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { logFailure } from "../server/finish_response.ts";
+import { type Addressed, hostOf } from "../server/head.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { SCRIPTS } from "./scripts.ts";
 
@@ -233,12 +234,12 @@ export function redirectTo(path: string, headers: Record<string, string> = {}): 
 }
 
 /** Requires that a form was sent by a page of the same origin. @throws {GatewayError} `forbidden` otherwise */
-export function requireSameOrigin({ headers }: Pick<Request, "headers">): void {
+export function requireSameOrigin(request: Addressed): void {
+  const { headers } = request;
   // This header is checked first, because a proxy may change `Host`.
   if (headers.get("sec-fetch-site") === "same-origin") return;
-  const origin = headers.get("origin");
-  const host = headers.get("host");
-  if (origin !== null && host !== null && URL.canParse(origin) && new URL(origin).host === host) return;
+  const origin = URL.parse(headers.get("origin") ?? "");
+  if (origin !== null && origin.host !== "" && origin.host === hostOf(request)) return;
   throw new GatewayError("forbidden", "Cannot accept this form: it was sent from another site");
 }
 

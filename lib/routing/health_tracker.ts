@@ -45,9 +45,9 @@ class HealthTracker implements Health {
   readonly #models = new Map<string, readonly TargetKey[]>();
   /** State of the gateway's keys at the upstreams, by upstream name. */
   readonly #keyChecks = new Map<string, KeyCheck>();
-  /** Functions that cancel timers. */
   /** Permits whose target failed. */
   readonly #failed = new WeakSet<Permit>();
+  /** Functions that cancel timers. */
   readonly #timers = new Set<() => void>();
   readonly #closing = new AbortController();
 

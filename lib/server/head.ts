@@ -35,6 +35,20 @@ const READ_HEADERS: ReadonlySet<string> = new Set([
 /** Header values by lower-case name. */
 export type HeaderValues = Pick<Headers, "get">;
 
+/** The parts of a request that hold its host and its target. */
+export interface Addressed {
+  readonly url: string;
+  readonly headers: HeaderValues;
+}
+
+/**
+ * Returns the host that a request names, with the port if it names one. HTTP/2 has no `Host` header: its authority is
+ * only in the URL. The text is unchecked, and empty if the header is.
+ */
+export function hostOf({ url, headers }: Addressed): string {
+  return headers.get("host") ?? /^https?:\/\/([^/]*)/i.exec(url)?.[1] ?? "";
+}
+
 /**
  * The headers of one request, copied from the runtime once. Copying costs 15,000 instructions; each further read from
  * the runtime would cost 1,500.

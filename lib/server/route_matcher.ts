@@ -2,7 +2,7 @@
 import { type Access, accessKey, type AccessTable, isAdminPath } from "../access/access_table.ts";
 import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
 import { GatewayError } from "../errors.ts";
-import type { HeaderValues } from "./head.ts";
+import { type Addressed, hostOf } from "./head.ts";
 
 /** Most URLs whose routes are cached. */
 const MAX_CACHED_MATCHES = 256;
@@ -83,12 +83,6 @@ function servedOf(route: Route, access: AccessTable): ServedRoute {
   return { path, isForOperators: isAdminPath(path) || path === "/metrics", allowed: allowedMethods(route), methods };
 }
 
-/** The parts of a request that hold its target. */
-export interface Addressed {
-  readonly url: string;
-  readonly headers: HeaderValues;
-}
-
 /** The target of a request. */
 export interface RequestTarget {
   /** Path as sent, without the query. */
@@ -106,8 +100,7 @@ const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
 
 /**
  * Reads the target. The server builds `request.url` from the scheme, `Host` and the target, so a `Host` with a slash in
- * it would change the path. Therefore `Host` is checked first and then cut off, and nothing parses the whole URL.
- * HTTP/2 has no `Host`: its authority is only in the URL.
+ * it would change the path. Therefore the host is checked first and then cut off, and nothing parses the whole URL.
  * @throws {GatewayError} `invalid`, or `not_found` for a path that would be another path after normalization
  */
 export function readTarget(request: Addressed): RequestTarget {
@@ -179,16 +172,11 @@ export function errorShapeOf(request: Addressed): ErrorShape {
 
 /** Returns the target of a request, without checking it. */
 function targetOf(request: Addressed): string {
-  const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
+  const cut = cutOrigin(request.url, hostOf(request));
   // If `Host` is empty, the server puts its own address into the URL.
   return cut?.startsWith("/") === true
     ? cut
     : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
-}
-
-/** Returns `Host`, or the host of the URL for a request without the header, such as one of HTTP/2. */
-function hostOf({ url, headers }: Addressed): string {
-  return headers.get("host") ?? /^https?:\/\/([^/]*)/i.exec(url)?.[1] ?? "";
 }
 
 /** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { hasConsole } from "./console_guard.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
+import { hostOf } from "./head.ts";
 
 const STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem;" +
   "color-scheme:light dark}code{overflow-wrap:anywhere}";
@@ -56,7 +57,7 @@ function baseUrls(origin: string): string {
 
 /** Returns the origin that the browser requested, or `https://…` if it is not known. It needs no escaping in HTML. */
 function originOf({ request, head }: Exchange): string {
-  const host = head.get("host") ?? "";
+  const host = hostOf({ url: request.url, headers: head });
   if (!/^[\w.-]+(?::\d+)?$|^\[[0-9a-f:.]+\](?::\d+)?$/i.test(host)) return "https://…";
   const isSecure = request.url.startsWith("https:") || head.get("x-forwarded-proto") === "https";
   return `${isSecure ? "https" : "http"}://${host}`;

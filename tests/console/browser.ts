@@ -19,9 +19,12 @@ export function startConsole(file: JsonObject = {}): KeyedGateway {
 export class Browser {
   cookie = "";
   readonly #origin: string;
+  readonly #client: Deno.HttpClient | undefined;
 
-  constructor({ adminUrl }: Pick<KeyedGateway, "adminUrl">) {
+  /** @param client absent: the runtime's usual one */
+  constructor({ adminUrl }: Pick<KeyedGateway, "adminUrl">, client?: Deno.HttpClient) {
     this.#origin = adminUrl;
+    this.#client = client;
   }
 
   /** Loads a page of the console. */
@@ -49,6 +52,7 @@ export class Browser {
       ...init,
       headers: { ...init.headers, ...(this.cookie !== "" && { cookie: this.cookie }) },
       redirect: "manual",
+      ...(this.#client !== undefined && { client: this.#client }),
     });
     for (const cookie of response.headers.getSetCookie()) {
       const [pair = ""] = cookie.split(";");

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { ACCESS } from "../../lib/access/access_table.ts";
+import { createLocalAdmin } from "../../lib/access/sign_in_link.ts";
 import { addSignInLink } from "../../lib/access/sign_in_link.ts";
 import { startReloadable } from "../e2e/reload/reloadable_gateway.ts";
 import { startGateway } from "../support/gateway.ts";
@@ -174,4 +175,19 @@ Deno.test("a session cannot be made to last longer, or to have more rights", asy
     browser.cookie = `${name}=${parts.join(".")}`;
     assertEquals((await browser.get("/keys")).path, "/sign-in", parts.join("."));
   }
+});
+
+Deno.test("a browser that speaks HTTP/2, which has no Host header, can use the console", async () => {
+  using client = Deno.createHttpClient({ http1: false, http2: true });
+  await using keyed = startConsole();
+  const browser = new Browser(keyed, client);
+  assertEquals((await browser.signIn(ADMIN_KEY)).path, "");
+  const created = await browser.post("/keys", { name: "mine", group: "default" });
+  assertStringIncludes(created.html, '<pre id="secret">sk-sluice-');
+  assertEquals((await browser.post("/keys", {}, { origin: "https://evil.example" })).status, 403);
+
+  await using local = startGateway({}, { localAdmin: createLocalAdmin() });
+  assertEquals((await new Browser(local, client).get()).path, "/sign-in");
+  const start = await fetch(local.url, { client, headers: { accept: "text/html" } });
+  assertStringIncludes(await start.text(), `<code>${local.url}/v1</code>`);
 });
