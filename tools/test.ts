@@ -83,6 +83,9 @@ interface Group {
  */
 const V8_FLAGS = ["--v8-flags=--max-lazy,--expose-gc"];
 
+/** Gives each test a time limit. */
+const TIME_LIMIT = `${ROOT}tests/support/time_limit.ts`;
+
 /** Average number of files per module when all tests run. The tests of a module run one after the other. */
 const BUNDLE_FILES = 40;
 
@@ -234,7 +237,17 @@ async function runGroup(
   write(new TextEncoder().encode(`== ${name}\n`));
   const modules = bundles === undefined ? files : writeBundles(bundles, folder);
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", ...V8_FLAGS, "--no-check", "--no-prompt", "--allow-all", ...args, ...modules],
+    args: [
+      "test",
+      ...V8_FLAGS,
+      "--preload",
+      TIME_LIMIT,
+      "--no-check",
+      "--no-prompt",
+      "--allow-all",
+      ...args,
+      ...modules,
+    ],
     cwd: ROOT,
     env,
     stdin: "null",
