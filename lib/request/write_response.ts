@@ -1,8 +1,6 @@
 /** Writes the responses of text requests. */
-import type { Reply } from "../protocols/canonical/types.ts";
-import { JsonAnswer, jsonResponse, streamHeaders } from "../server/json_response.ts";
+import { JsonAnswer, streamHeaders } from "../server/json_response.ts";
 import { writeJsonSliced } from "../json/mod.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
 import { CLIENT_DISCONNECTED } from "./request_meter.ts";
@@ -27,11 +25,10 @@ export async function writeReply(
     return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
   }
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
-  const length = lengthOf(billed);
   const read = await readLongCalls(billed, codec.protocol);
   const body = codec.writeReply(read, client.echo);
   if (keeper !== undefined) await keeper.written?.();
-  return length > LONG_TEXT_CHARS ? new JsonAnswer(await writeJsonSliced(body)) : jsonResponse(body);
+  return new JsonAnswer(await writeJsonSliced(body));
 }
 
 /** Returns the response of a stream. @param isInTime true if the answer has begun, false if keep-alives come first */
@@ -54,16 +51,6 @@ function streamOf(loop: StreamLoop, headers: Record<string, string>, { context }
   return new Response(loop.body(), {
     headers: { ...streamHeaders(headers), ...(contentType !== undefined && { "content-type": contentType }) },
   });
-}
-
-/** Returns the length of the text in an answer, in characters. */
-function lengthOf({ blocks }: Reply): number {
-  let length = 0;
-  for (const block of blocks) {
-    if (block.type === "tool_call") length += block.arguments.length;
-    else if ("text" in block) length += block.text.length;
-  }
-  return length;
 }
 
 /** Returns the headers that name unsupported parameters and the output limit that the gateway set. */
