@@ -23,7 +23,7 @@ export interface ClientSettings {
   note?: string;
 }
 
-const SHELL = "Environment";
+const SHELL = "Environment variables";
 const ANTHROPIC_ALTERNATIVE = "Or an Anthropic provider, with the address that ends with /anthropic.";
 
 /** Vercel's SDK, which has a package for each protocol. */

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { changeKey, createKey, findKey, keyPages, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
 import { type KeyAction, keyAdmin, logKeyAction, readOverlap } from "../admin/keys.ts";
+import { formatUsd } from "../billing/money.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -11,22 +12,24 @@ import { Moment, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
 import { keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
+import { readChoice } from "./usage_choice.tsx";
 
 /** Largest number of keys that the page lists. The command line and the admin API list all. */
 const MAX_LISTED_KEYS = 1_000;
 
 /** `GET /admin/console/keys`. */
-export function keysPage(_request: Request, context: RouteContext): Promise<Response> {
+export function keysPage({ signal }: Request, context: RouteContext): Promise<Response> {
   return showPage(context, async (session) => {
     const { gateway } = context;
     const keys = await readKeys(gateway);
+    const costs = await readCosts(gateway, signal);
     return {
       title: "Keys",
       body: (
         <>
           {session.role === "admin" && <NewKeyForm session={session} groups={Object.keys(gateway.config.groups)} />}
           <h2>{keys.length < MAX_LISTED_KEYS ? `${keys.length} keys` : `The newest ${MAX_LISTED_KEYS} keys`}</h2>
-          <KeyTable keys={keys} />
+          <KeyTable keys={keys} costs={costs} />
         </>
       ),
     };
@@ -116,16 +119,25 @@ async function readKeys({ store: { keys, ledger }, config, now }: Gateway): Prom
   return (await keysWithBudgets({ ledger, config }, records, now())).reverse();
 }
 
-function KeyTable({ keys }: { keys: readonly KeyWithBudget[] }): VNode {
+/** Returns the cost of each key in this month (UTC), by id. Keys that were not used are missing. */
+async function readCosts({ store: { ledger }, now }: Gateway, signal: AbortSignal): Promise<Map<string, string>> {
+  const { period } = readChoice(new URLSearchParams(), now());
+  const sums = await ledger.usage({ ...period, by: "key" }, signal);
+  return new Map(sums.map(({ name, cost }) => [name, formatUsd(cost)]));
+}
+
+/** @param props `costs`: cost of this month in USD, by the key's id */
+function KeyTable({ keys, costs }: { keys: readonly KeyWithBudget[]; costs: ReadonlyMap<string, string> }): VNode {
   return (
     <Table
-      columns={["Name", "Group", "State", "#Spent", "#Budget", "Last used", "Expires"]}
+      columns={["Name", "Group", "State", "#This month", "#Budget", "#Spent of it", "Last used", "Expires"]}
       rows={keys.map(({ id, name, group, state, budget, last_used_at, expires_at }) => [
         <a href={`${CONSOLE}/keys/${encodeURIComponent(id)}`}>{name}</a>,
         group,
         <State state={state} />,
-        budget === null ? "–" : <Usd usd={budget.spent_usd} />,
+        <Usd usd={costs.get(id) ?? "0"} />,
         budget === null ? "none" : <Usd usd={budget.budget_usd} />,
+        budget === null ? "–" : <Usd usd={budget.spent_usd} />,
         <Moment iso={last_used_at} />,
         <Moment iso={expires_at} />,
       ])}

@@ -98,12 +98,23 @@ function healthCells(
   ];
 }
 
+/** Texts for the states of a target. A stranger to circuit breakers might take "open" for the good one. */
+const STATE_TEXTS: Readonly<Record<HealthRow["state"], string>> = {
+  closed: "available",
+  open: "breaker open",
+  half_open: "tested with one request",
+  cooling: "cooling down",
+  quarantined: "key refused",
+};
+
 /**
- * Shows the state of a target's circuit breaker.
+ * Shows the state of a target.
  * @param props `isFailing`: whether the target fails too often, which it can before its breaker opens
  */
 export function TargetState({ state, isFailing }: { state: HealthRow["state"]; isFailing: boolean }): VNode {
-  return state === "closed" && isFailing ? <State state="open" text="failing" /> : <State state={state} />;
+  return state === "closed" && isFailing
+    ? <State state="open" text="failing" />
+    : <State state={state} text={STATE_TEXTS[state]} />;
 }
 
 function LastFailure({ failure: { at, status, message } }: { failure: TargetFailure }): VNode {

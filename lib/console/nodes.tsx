@@ -17,7 +17,7 @@ export function nodesPage(_request: Request, context: RouteContext): Promise<Res
         <>
           <NodeTable nodes={nodes} />
           {gateway.store.shared === undefined
-            ? <p class="dim">This process alone serves from its store.</p>
+            ? <p class="dim">No other node uses this store.</p>
             : <p class="dim">Each node reports itself every ten seconds, over the store.</p>}
           <h2>The node that answers</h2>
           <p>

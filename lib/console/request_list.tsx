@@ -147,20 +147,28 @@ function FilterForm({ texts }: { texts: RequestTexts }): VNode {
 function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode {
   return (
     <Table
-      columns={["Request", "Arrived", "Key", "Model", "Upstream", "#Status", "#Cost", "#Output", "#Duration", "Reason"]}
+      columns={["Request", "Arrived", "Key", "Model", "Upstream", "Status", "#Cost", "#Output", "#Duration"]}
       rows={requests.map((request) => [
         <a href={`${CONSOLE}/requests/${request.id}`} title={request.id}>{`…${request.id.slice(-8)}`}</a>,
         <Moment iso={request.at} seconds />,
         request.key,
         request.model ?? "–",
         request.upstream ?? "–",
-        <HttpStatus status={request.status} />,
+        <StatusAndReason request={request} />,
         <Usd usd={request.cost_usd} />,
         <Count value={request.completion_tokens} />,
         <Duration ms={request.total_ms} />,
-        <span title={request.why ?? undefined}>{request.reason?.replaceAll("_", " ") ?? ""}</span>,
       ])}
       empty="No requests match."
     />
+  );
+}
+
+function StatusAndReason({ request: { status, reason, why } }: { request: RequestLine }): VNode {
+  return (
+    <>
+      <HttpStatus status={status} />
+      {reason !== null && <span class="dim" title={why ?? undefined}>{` ${reason.replaceAll("_", " ")}`}</span>}
+    </>
   );
 }

@@ -98,7 +98,7 @@ Deno.test("each warning names the member and what to do", () => {
       ['upstreams.host.base_url: "/v1/messages" is appended to it'],
     ],
     [keyed({ vendor: "anthropic", base_url: "https://api.anthropic.com" }), [
-      "models[0].pricing: `input_cache_read`, `input_cache_write_5m`, `input_cache_write_1h` cost what `prompt` does",
+      "models[0].pricing: The price of `input_cache_read`, `input_cache_write_5m`, `input_cache_write_1h` is that of `prompt`",
     ]],
     [{ upstreams: { host: { vendor: "ollama" } } }, ["upstreams.host: No model uses it"]],
     [{ alerts: { webhook: { env: "WEBHOOK" }, format: "slack" } }, [

@@ -3,6 +3,7 @@ import { formatUsd } from "../../lib/billing/money.ts";
 import type { KeyRules } from "../../lib/config.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { startGateway } from "../support/gateway.ts";
+import { postChat } from "../support/post_chat.ts";
 import { signedIn, startConsole } from "./browser.ts";
 
 /** A model with prices. */
@@ -250,4 +251,17 @@ Deno.test("the page of budgets lists end users, filters, and links to their requ
     assertEquals(status, 400);
     assertStringIncludes(html, text);
   }
+});
+
+Deno.test("the list of keys shows the cost of this month, with and without a budget", async () => {
+  await using gateway = startConsole({ models: [PRICED] });
+  const spender = await gateway.addKey();
+  await gateway.addKey({ rules: { budget: { usd: "2", period: "month" } } });
+  const { usage } = await (await postChat(gateway.url, spender.key, BODY)).json();
+  const cost = usage.prompt_tokens * 0.001 + usage.completion_tokens * 0.002;
+  const { html } = await (await signedIn(gateway)).get("/keys");
+  const amounts = [...html.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].slice(1, 3).map(([, row = ""]) =>
+    [...row.matchAll(/<td[^>]*>(?:<[^>]*>)*([^<]*)/g)].map(([, text]) => text).slice(3, 6)
+  );
+  assertEquals(amounts, [["$0", "$2.00", "$0"], [`$${cost.toFixed(4)}`, "none", "–"]]);
 });

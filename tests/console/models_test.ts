@@ -135,7 +135,7 @@ Deno.test("a test shows the vendor's status and message, goes past an open break
   }
   assertEquals(state, "open");
   const page = (await browser.get("/models")).html;
-  assertStringIncludes(page, '<span class="state bad">open</span>');
+  assertStringIncludes(page, '<span class="state bad">breaker open</span>');
   assertMatch(page, /<\/time>: 500 The &lt;b>disk&lt;\/b> is full/);
   assertMatch(page, /100% of \d+/);
   assertMatch(page, /0 of \d+/);

@@ -26,7 +26,7 @@ Deno.test("a gateway with a store of its own shows itself alone", async () => {
   await browser.signIn(VIEWER_KEY);
   const { html } = await browser.get("/node");
   assertStringIncludes(html, `(this one)</td><td >${denoJson.version}</td>`);
-  assertStringIncludes(html, "This process alone serves from its store.");
+  assertStringIncludes(html, "No other node uses this store.");
   assertEquals((await readNodes(gateway.gateway)).length, 1);
 });
 

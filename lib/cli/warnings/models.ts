@@ -77,10 +77,9 @@ function cachePriceWarnings(
   return [
     warning(
       `${path}.pricing`,
-      `${same.map((name) => `\`${name}\``).join(", ")} ${
-        same.length === 1 ? "costs" : "cost"
-      } what \`prompt\` does; Anthropic bills reads a tenth of ` +
-        "it, writes 1.25 or 2 times: set them",
+      `The price of ${same.map((name) => `\`${name}\``).join(", ")} is that of \`prompt\`. Anthropic charges a tenth ` +
+        "of it for cache reads, 1.25 times as much for writes of 5 minutes, and twice as much for writes of 1 hour: " +
+        "set the prices",
     ),
   ];
 }
