@@ -13,7 +13,7 @@ import { Meter } from "../billing/meter.ts";
 import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import { readTarget } from "./route_matcher.ts";
-import type { MeteredEndpoint } from "../store/ledger.ts";
+import { METERED_ENDPOINTS, type MeteredEndpoint } from "../store/ledger.ts";
 
 /**
  * Authorizes a request by its row of the access table.
@@ -155,10 +155,6 @@ export function noSuchRoute(path?: string): GatewayError {
   );
 }
 
-const METERED: ReadonlySet<ObservedEndpoint> = new Set<MeteredEndpoint>([
-  ...["chat", "responses", "messages", "gemini", "images.generations", "images.edits", "embeddings", "rerank"] as const,
-]);
-
 /** Enters a refused request in the ledger if its endpoint has ledger entries. @throws the given error in any case */
 export async function enterRefusal(
   error: unknown,
@@ -175,5 +171,5 @@ export async function enterRefusal(
 }
 
 function isMetered(endpoint: ObservedEndpoint): endpoint is MeteredEndpoint {
-  return METERED.has(endpoint);
+  return METERED_ENDPOINTS.some((metered) => metered === endpoint);
 }

@@ -7,15 +7,12 @@ import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, Tar
 type Amount = bigint;
 
 /** Endpoints with ledger entries. */
-export type MeteredEndpoint =
-  | "chat"
-  | "responses"
-  | "messages"
-  | "gemini"
-  | "images.generations"
-  | "images.edits"
-  | "embeddings"
-  | "rerank";
+export const METERED_ENDPOINTS = [
+  ...["chat", "responses", "messages", "gemini", "images.generations", "images.edits", "embeddings", "rerank"] as const,
+] as const;
+
+/** An endpoint with ledger entries. */
+export type MeteredEndpoint = typeof METERED_ENDPOINTS[number];
 
 /** Billed tokens by price class. Input classes never overlap; `reasoning` is part of `completion`. */
 export interface BilledTokens {

@@ -1,7 +1,7 @@
 /** Searches single requests of the ledger, page by page. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
-import { type KeptEntry, type LedgerStore, REASON_CODES } from "../../store/ledger.ts";
+import { type KeptEntry, type LedgerStore, METERED_ENDPOINTS, REASON_CODES } from "../../store/ledger.ts";
 import { type EntryFilter, type EntryOrder, type EntrySearch, matchesFilter, orderValue } from "../../store/search.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { readPeriod } from "./period.ts";
@@ -166,11 +166,12 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
 
 /** Reads the filter of a search. @throws {ReportQueryError} for parameters that cannot be read */
 export async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
-  const { upstream, endpoint, failed } = texts;
+  const { upstream, failed } = texts;
   const minMs = readCount(texts, "min_ms", Number.MAX_SAFE_INTEGER);
   const minCost = readAmount(texts);
   const status = readStatus(texts);
-  const reason = readReason(texts);
+  const endpoint = readOneOf(texts, "endpoint", METERED_ENDPOINTS);
+  const reason = readOneOf(texts, "reason", [...REASON_CODES, "lost"]);
   if (failed !== undefined && failed !== "true") {
     throw new ReportQueryError(`Cannot read failed "${failed}": expected true`, "failed");
   }
@@ -199,12 +200,16 @@ function readStatus({ status }: RequestTexts): EntryFilter["status"] {
   throw new ReportQueryError(`Cannot read status "${status}": expected one such as 429, or 4xx`, "status");
 }
 
-function readReason({ reason }: RequestTexts): EntryFilter["reason"] {
-  if (reason === undefined) return undefined;
-  const known = [...REASON_CODES, "lost"] as const;
-  const found = known.find((code) => code === reason);
+function readOneOf<T extends string>(
+  texts: RequestTexts,
+  name: "endpoint" | "reason",
+  known: readonly T[],
+): T | undefined {
+  const text = texts[name];
+  if (text === undefined) return undefined;
+  const found = known.find((value) => value === text);
   if (found !== undefined) return found;
-  throw new ReportQueryError(`Cannot find reason "${reason}"; known: ${known.join(", ")}`, "reason");
+  throw new ReportQueryError(`Cannot find ${name} "${text}"; known: ${known.join(", ")}`, name);
 }
 
 function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {

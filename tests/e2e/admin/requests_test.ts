@@ -120,8 +120,11 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   assertStringIncludes(csv.out, ",'=1+1,\r\n");
   const more = await command("--limit", "2");
   assertMatch(more.err, /^There may be more: --cursor time\.\d+\.\d+\n$/);
-  const wrong = await command("--reason", "x");
-  assertEquals([wrong.code, wrong.err.includes('Cannot find reason "x"')], [2, true]);
+  for (const [name, known] of [["reason", "limit"], ["endpoint", "chat"]] as const) {
+    const wrong = await command(`--${name}`, "x");
+    assertEquals(wrong.code, 2);
+    assertMatch(wrong.err, new RegExp(`^Cannot find ${name} "x"; known: .*\\b${known}\\b`));
+  }
   const unknown = await command("--upstream", "nope");
   assertEquals([unknown.code, unknown.err.split("\n")[0]], [
     2,
