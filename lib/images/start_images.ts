@@ -4,8 +4,8 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../billing/meter.ts";
+import { recordBrokenAnswer } from "../request/attempts.ts";
 import { attemptsWith, headersOfAttempt, plainFacts } from "../request/targets.ts";
-import type { Permit } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
@@ -27,7 +27,7 @@ export interface ImageJob {
   signal: AbortSignal;
   /** Returns true once the client has disconnected, even if its images are still made. */
   hasDisconnected: () => boolean;
-  meter: Pick<Meter, "attempt" | "attempted" | "identify" | "skip" | "first" | "ended">;
+  meter: Pick<Meter, "attempt" | "attempted" | "broke" | "identify" | "skip" | "first" | "ended">;
 }
 
 /** Started work. */
@@ -71,11 +71,13 @@ export async function startImages(job: ImageJob): Promise<Started> {
   }
 }
 
-async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<ImageFeed> {
+async function startAt(attempt: Attempt, job: ImageJob): Promise<ImageFeed> {
+  const { target } = attempt;
   const { gateway, request, model, dropped, signal, meter } = job;
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   meter.attempt(target.upstream, target);
+  const begunAt = gateway.monotonic();
   // Only the target that answers decides which parameters are dropped.
   const attemptDropped = new UnsupportedParameters();
   const feed = await upstream.create({
@@ -83,20 +85,24 @@ async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<Imag
     identify: (requestId) => meter.identify(requestId),
   });
   for (const name of attemptDropped.names) dropped.add(name);
-  return untilAborted(reportingFailures(feed, { permit, job }), signal);
+  return untilAborted(reportingFailures(feed, { attempt, begunAt, job }), signal);
 }
 
-/** Returns a feed that reports failures after the start to the target's health. They are not retried. */
+/** Returns a feed that records failures after the start, for the target's health, too. They are not retried. */
 function reportingFailures(
   feed: ImageFeed,
-  { permit, job: { gateway, signal } }: { permit: Permit; job: ImageJob },
+  { attempt, begunAt, job }: { attempt: Attempt; begunAt: number; job: ImageJob },
 ): ImageFeed {
+  const { gateway, signal, requestId, meter } = job;
   return {
     async read() {
       try {
         return await feed.read();
       } catch (error) {
-        if (!signal.aborted) gateway.health.report(permit, classifyFailure(error, { once: true }).outcome);
+        if (!signal.aborted) {
+          gateway.health.report(attempt.permit, classifyFailure(error, { once: true }).outcome);
+          recordBrokenAnswer(error, { attempt, begunAt, requestId, meter, gateway });
+        }
         throw error;
       }
     },

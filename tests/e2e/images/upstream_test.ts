@@ -1,5 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { explainEntry } from "../../../lib/billing/reports/explain.ts";
+import { lastFailure } from "../../../lib/request/attempts.ts";
+import { entriesOf } from "../request/world.ts";
 import { formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { png } from "../../images/image_files.ts";
@@ -60,4 +62,20 @@ Deno.test("entries of generations and edits have the host's request id, streamed
   await gateway.gateway.ledger.flush();
   const entries = await gateway.store.ledger.entries({ after: 0, limit: 10 });
   assertEquals(entries.map((entry) => explainEntry(entry).upstream_request_id), ["host-1", "host-2", "host-3"]);
+});
+
+Deno.test("an answer that cannot be read is an attempt in the ledger, a log line, and the target's last failure", async () => {
+  await using both = startBoth(() => new Response("<html>", { headers: { "content-type": "application/json" } }));
+  const { gateway } = both;
+  const response = await gateway.generate();
+  assertEquals(response.status, 502);
+  await response.body?.cancel();
+  const [entry] = await entriesOf(gateway.store.ledger, 1);
+  const [attempt, ...others] = entry?.details?.attempts ?? [];
+  assertEquals([attempt?.upstream, attempt?.outcome, others], ["host", "broken", []]);
+  assertMatch(attempt?.message ?? "", /^Cannot read the upstream's answer/);
+  const line = gateway.logs.find(({ event }) => event === "target_failed");
+  assertEquals([line?.upstream, line?.reason], ["host", attempt?.message]);
+  const target = gateway.gateway.catalog.find("acme/paint")?.targets[0];
+  assertEquals(target && lastFailure(gateway.gateway.health, target)?.message, attempt?.message);
 });
