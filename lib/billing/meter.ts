@@ -109,8 +109,6 @@ export class Meter {
   #skipped: readonly TargetRefusal[] | undefined;
   /** The ended attempts; `undefined` until one fails, since most requests succeed at their first. */
   #attemptList: EntryAttempt[] | undefined;
-  /** True if the answer that had begun broke off. */
-  #hasBroken = false;
   #dropped: readonly string[] = [];
   #maxTokens: number | undefined;
   #firstMs: number | undefined;
@@ -235,7 +233,7 @@ export class Meter {
   /** Records the end of an attempt. Adds the upstream's id to a successful one. */
   attempted(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
-      if (this.#attemptList === undefined || this.#hasBroken) return;
+      if (this.#attemptList === undefined) return;
       if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
     }
     this.#attemptList ??= [];
@@ -246,7 +244,6 @@ export class Meter {
   broke(attempt: EntryAttempt): void {
     if (attempt.request_id === undefined && this.#requestId !== undefined) attempt.request_id = this.#requestId;
     if (this.#attemptList?.at(-1)?.outcome === "success") this.#attemptList.pop();
-    this.#hasBroken = true;
     this.attempted(attempt);
   }
 

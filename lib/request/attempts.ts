@@ -174,6 +174,8 @@ export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
   begunAt: number;
   /** Returns true if the request was aborted. Failures do not count against the target then. */
   isAborted: () => boolean;
+  /** Records that the answer has begun. */
+  answered: () => void;
   /** Records why the answer broke off. */
   brokeOff: (error: unknown) => void;
 }
@@ -208,7 +210,8 @@ export class TargetMeasurement {
   }
 
   #begin(): void {
-    const { health, monotonic, permit, begunAt } = this.#stream;
+    const { health, monotonic, permit, begunAt, answered } = this.#stream;
+    answered();
     this.#firstAt = monotonic();
     health.recordSpeed(permit.target, { firstMs: Math.round(this.#firstAt - begunAt) });
   }

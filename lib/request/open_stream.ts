@@ -23,10 +23,13 @@ export function openStream(state: RequestState): StreamLoop {
   });
 }
 
-/** Combines an answer with its writer, its meter, and the measurement of its target. */
+/**
+ * Combines an answer with its writer, its meter, and the measurement of its target.
+ * @param parts `answered`: called with the first event
+ */
 export function streamedAnswer(
   { answer, admitted: { prompt, client }, attempt, begunAt, countInput }: TargetAnswer,
-  state: RequestState,
+  { state, answered }: { state: RequestState; answered: () => void },
 ): StreamedAnswer {
   if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const { codec, context: { gateway, record, keeper, requestId }, meter } = state;
@@ -40,6 +43,7 @@ export function streamedAnswer(
       permit: attempt.permit,
       begunAt,
       isAborted: () => state.signal.aborted,
+      answered,
       brokeOff: (error) => recordBrokenAnswer(error, { attempt, begunAt, requestId, meter, gateway }),
     }),
     meter: new StreamMeter({

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import type { Meter } from "../billing/meter.ts";
 import { memberNames } from "../observe/request_record.ts";
 import type { Choice } from "../routing/plan.ts";
-import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import { type Attempt, type AttemptOptions, attemptTargets } from "../routing/retry.ts";
 import type { Answer, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./fit_context.ts";
 import { streamedAnswer } from "./open_stream.ts";
@@ -51,15 +51,15 @@ export function sendForReply(choices: readonly Choice[], state: RequestState): P
  * @throws {GatewayError} as `sendForReply`
  */
 export function sendForStream(choices: readonly Choice[], loop: StreamLoop, state: RequestState): Promise<void> {
-  return sendToTargets(choices, state, async (attempt) => {
-    await loop.open(streamedAnswer(await callTarget(attempt, state), state));
+  return sendToTargets(choices, state, async (attempt, answered) => {
+    await loop.open(streamedAnswer(await callTarget(attempt, state), { state, answered }));
   });
 }
 
 async function sendToTargets<T>(
   choices: readonly Choice[],
   state: RequestState,
-  ask: (attempt: Attempt) => Promise<T>,
+  ask: AttemptOptions<T>["ask"],
 ): Promise<T> {
   const { context: { gateway, requestId }, key, signal, meter } = state;
   const answered = await attemptTargets(

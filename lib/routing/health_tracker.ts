@@ -45,8 +45,6 @@ class HealthTracker implements Health {
   readonly #models = new Map<string, readonly TargetKey[]>();
   /** State of the gateway's keys at the upstreams, by upstream name. */
   readonly #keyChecks = new Map<string, KeyCheck>();
-  /** Permits whose target failed. */
-  readonly #failed = new WeakSet<Permit>();
   /** Functions that cancel timers. */
   readonly #timers = new Set<() => void>();
   readonly #closing = new AbortController();
@@ -136,9 +134,6 @@ class HealthTracker implements Health {
   }
 
   report(permit: Permit, outcome: TargetOutcome): void {
-    // An answer may break off in the read that it begins with, before its attempt is reported as answered.
-    if (outcome.type === "success" && this.#failed.has(permit)) return;
-    if (outcome.type !== "success" && outcome.type !== "neither") this.#failed.add(permit);
     const now = this.#options.monotonic();
     const health = this.#healthOf(permit.target);
     if (outcome.type !== "neither") health.recent.add(permit, outcome.type === "success");

@@ -56,8 +56,9 @@ export interface AttemptOptions<T> {
   pause: (ms: number) => Promise<void>;
   /**
    * Makes one attempt. It resolves as soon as the client may receive a part of the answer: no other attempt follows.
+   * It may call `answered` before, once the answer has begun, so that a failure after that is reported second.
    */
-  ask: (attempt: Attempt) => Promise<T>;
+  ask: (attempt: Attempt, answered: () => void) => Promise<T>;
   /** Returns true if no other attempt is wanted, for example because the client has disconnected. */
   isOver: () => boolean;
   /** Called at the end of each attempt, or when its answer begins. */
@@ -143,13 +144,20 @@ class TargetAttempts<T> {
       this.#tried.push(candidate.choice);
       const attempt = { model, target, permit, number: ++this.#attempts };
       const begunAt = this.#parts.monotonic();
-      try {
-        const answer = await ask(attempt);
+      let hasAnswered = false;
+      const answered = () => {
+        if (hasAnswered) return;
+        hasAnswered = true;
         health.report(permit, SUCCESS);
         ended?.(attempt, { outcome: "success", ms: this.#parts.monotonic() - begunAt });
         this.#reportSkipped(candidate.choice);
+      };
+      try {
+        const answer = await ask(attempt, answered);
+        answered();
         return answer;
       } catch (error) {
+        if (hasAnswered) throw error;
         try {
           this.#failed(error, { candidate, attempt, begunAt });
         } catch (last) {

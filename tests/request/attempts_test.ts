@@ -25,6 +25,7 @@ function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[
     monotonic: () => now,
     permit,
     begunAt: 0,
+    answered: () => reports.push("answered"),
     isAborted: () => isAborted,
     brokeOff: (error) => reports.push((error as Error).message),
   });
@@ -39,19 +40,20 @@ function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[
 Deno.test("a stream is measured from its first event, and only long answers have a speed", () => {
   const cut = new GatewayError("upstream", "cut");
   const cases: [(ReplyEvent[] | Error)[], unknown[]][] = [
-    [[[{ type: "start" }], [OPEN], [finish(100)]], [{ firstMs: 1000 }, { tokensPerSecond: 200 }]],
-    [[[{ type: "start" }], [OPEN], [finish(15)]], [{ firstMs: 1000 }]],
-    [[[{ type: "start" }], [OPEN], [finish()]], [{ firstMs: 1000 }]],
+    [[[{ type: "start" }], [OPEN], [finish(100)]], ["answered", { firstMs: 1000 }, { tokensPerSecond: 200 }]],
+    [[[{ type: "start" }], [OPEN], [finish(15)]], ["answered", { firstMs: 1000 }]],
+    [[[{ type: "start" }], [OPEN], [finish()]], ["answered", { firstMs: 1000 }]],
     // All at once: no speed can be calculated.
-    [[[{ type: "start" }, OPEN, finish(100)]], [{ firstMs: 500 }]],
+    [[[{ type: "start" }, OPEN, finish(100)]], ["answered", { firstMs: 500 }]],
     [[[{ type: "start" }], [ERROR]], []],
-    [[[{ type: "start" }], [OPEN], [ERROR]], [{ firstMs: 1000 }, "busy", "busy"]],
-    [[[OPEN], cut], [{ firstMs: 500 }, "failure", "cut"]],
+    [[[{ type: "start" }], [OPEN], [ERROR]], ["answered", { firstMs: 1000 }, "busy", "busy"]],
+    [[[OPEN], cut], ["answered", { firstMs: 500 }, "failure", "cut"]],
+    [[[OPEN, ERROR]], ["answered", { firstMs: 500 }, "busy", "busy"]],
     [[cut], []],
   ];
   for (const [steps, expected] of cases) assertEquals(reportsOf(steps), expected);
 });
 
 Deno.test("a stream that ends because its request was aborted does not count for its target", () => {
-  assertEquals(reportsOf([[OPEN], new GatewayError("upstream", "cut")], true), [{ firstMs: 500 }]);
+  assertEquals(reportsOf([[OPEN], new GatewayError("upstream", "cut")], true), ["answered", { firstMs: 500 }]);
 });

@@ -80,6 +80,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
       tickets: { all: { epoch: 0 }, client: undefined },
     },
     begunAt: 0,
+    answered: () => {},
     isAborted: () => true,
     brokeOff: () => {},
   });
