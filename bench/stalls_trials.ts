@@ -335,11 +335,21 @@ function odd(): Trial[] {
       },
     },
     {
-      name: "1,250 misspelled members in 25 MB of tools",
+      name: "1,000 misspelled members in 25 MB of tools",
       path: CHAT,
       body: () => {
-        const spelled = members(5, (at) => [["TYPE", "Type", "tYPE", "NAME", "Name"][at] ?? "", 1]);
+        const spelled = members(4, (at) => [["TYPE", "Type", "tYPE", "NAME"][at] ?? "", 1]);
         const tool = { type: "function", function: { name: "f" }, ...spelled, x: "y".repeat(100_000) };
+        return user("chat/json", "x", { tools: list(250, () => tool) });
+      },
+    },
+    {
+      name: "72,000 misspelled members of tools",
+      path: CHAT,
+      body: () => {
+        const spellingOf = (number: number) =>
+          [..."parameters"].map((letter, at) => number >> at & 1 ? letter.toUpperCase() : letter).join("");
+        const tool = { type: "function", function: { name: "f" }, ...members(288, (at) => [spellingOf(at + 1), 1]) };
         return user("chat/json", "x", { tools: list(250, () => tool) });
       },
     },

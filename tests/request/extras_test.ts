@@ -492,6 +492,18 @@ Deno.test("features that cost only tokens pass unchanged", async () => {
   }
 });
 
+Deno.test("a body with more than a thousand members or tools to remove is refused", async () => {
+  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.chat) }));
+  await using gateway = start("chat", server, {});
+  const tool = CHAT_F.replace("{", '{"Type":1,"tYpe":1,"tyPe":1,"typE":1,');
+  for (const [more, status] of [["", 200], [',{"type":"web_search"}', 400]] as const) {
+    const response = await gateway.ask("chat", bodyOf("chat", `"tools":[${Array(250).fill(tool)}${more}]`));
+    const text = await response.text();
+    assertEquals(response.status, status, text);
+    if (status === 400) assertStringIncludes(text, "more than 1000");
+  }
+});
+
 Deno.test("of two more expensive tiers the second is dropped, because the combination has no price", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.messages) }));
   await using gateway = start("messages", server, { service_tiers: ["fast", "inference_geo:us"] });
