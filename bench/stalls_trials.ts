@@ -366,6 +366,15 @@ function odd(): Trial[] {
       },
     },
     gemini("60,000 parts", () => ({ contents: turns("model", () => ({ parts: list(1_000, () => ({ text: "x" })) })) })),
+    gemini("a tool's schema with 160,000 values", () => ({
+      contents: [{ role: "user", parts: [{ text: "x" }] }],
+      tools: [{
+        functionDeclarations: [{
+          name: "f",
+          parameters: { type: "OBJECT", properties: { a: { type: "STRING", enum: list(160_000, (at) => `v${at}`) } } },
+        }],
+      }],
+    })),
     gemini("40,000 signed texts", () => ({
       contents: [
         { role: "user", parts: [{ text: "x" }] },
