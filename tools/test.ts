@@ -83,8 +83,8 @@ interface Group {
  */
 const V8_FLAGS = ["--v8-flags=--max-lazy,--expose-gc"];
 
-/** Gives each test a time limit. */
-const TIME_LIMIT = `${ROOT}tests/support/time_limit.ts`;
+/** Longest time without output, in milliseconds. After that, a test probably waits for ever. */
+const MAX_SILENCE_MS = 300_000;
 
 /** Average number of files per module when all tests run. The tests of a module run one after the other. */
 const BUNDLE_FILES = 40;
@@ -225,8 +225,8 @@ export function readCounts(output: string): TestCounts | undefined {
   return { passed: Number(line[1]), failed: Number(line[2]) };
 }
 
-/** Runs one group. A run that fails without reporting a count is one failure. */
-async function runGroup(
+/** Runs one group. */
+function runGroup(
   { name, args, files, bundles }: Group,
   { env, folder, write }: {
     env: Record<string, string>;
@@ -236,29 +236,39 @@ async function runGroup(
 ): Promise<TestCounts> {
   write(new TextEncoder().encode(`== ${name}\n`));
   const modules = bundles === undefined ? files : writeBundles(bundles, folder);
+  return runDenoTest([...V8_FLAGS, "--no-check", "--no-prompt", "--allow-all", ...args, ...modules], { env, write });
+}
+
+/**
+ * Runs `deno test`. A run that fails without reporting a count is one failure. One that prints nothing for too long is
+ * interrupted; Deno then prints the names of the tests that still waited.
+ */
+export async function runDenoTest(
+  args: readonly string[],
+  { env, write, maxSilenceMs = MAX_SILENCE_MS }: {
+    env: Record<string, string>;
+    write: (chunk: Uint8Array) => void;
+    maxSilenceMs?: number;
+  },
+): Promise<TestCounts> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      "test",
-      ...V8_FLAGS,
-      "--preload",
-      TIME_LIMIT,
-      "--no-check",
-      "--no-prompt",
-      "--allow-all",
-      ...args,
-      ...modules,
-    ],
+    args: ["test", ...args],
     cwd: ROOT,
     env,
     stdin: "null",
     stdout: "piped",
   }).spawn();
+  const interrupt = () => child.kill("SIGINT");
+  let silence = setTimeout(interrupt, maxSilenceMs);
   const decoder = new TextDecoder();
   let tail = "";
   for await (const chunk of child.stdout) {
+    clearTimeout(silence);
+    silence = setTimeout(interrupt, maxSilenceMs);
     write(chunk);
     tail = (tail + decoder.decode(chunk, { stream: true })).slice(-10_000);
   }
+  clearTimeout(silence);
   const { success } = await child.status;
   const counts = readCounts(tail) ?? { passed: 0, failed: 0 };
   return success ? counts : { ...counts, failed: Math.max(1, counts.failed) };

@@ -1,6 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { skipInQuick } from "../support/skip.ts";
 import { readSources } from "../../tools/sources.ts";
-import { ALONE, groupsOf, LEFT_OUT, readCounts } from "../../tools/test.ts";
+import { ALONE, groupsOf, LEFT_OUT, readCounts, runDenoTest } from "../../tools/test.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -41,4 +42,27 @@ Deno.test("deno task heavy has all random cases of which the other commands have
   );
   const missing = drawn.filter(({ path }) => !list.includes(`"../${path.slice("tests/".length)}"`));
   assertEquals(missing.map(({ path }) => path), []);
+});
+
+Deno.test("a run that waits for ever is interrupted, and names the test that waited", {
+  ignore: skipInQuick("A test that waits for ever"),
+}, async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/waiting_test.ts`;
+    await Deno.writeTextFile(
+      path,
+      'Deno.test("passes", () => {});\nDeno.test("waits", () => new Promise((done) => setTimeout(done, 3_600_000)));\n',
+    );
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    const counts = await runDenoTest(["--no-check", path], {
+      env: { NO_COLOR: "1" },
+      write: (chunk) => void chunks.push(chunk.slice()),
+      maxSilenceMs: 10_000,
+    });
+    assertEquals(counts, { passed: 0, failed: 1 });
+    assertMatch(await new Blob(chunks).text(), /pending:\s+waits => .*waiting_test\.ts:2:6/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
