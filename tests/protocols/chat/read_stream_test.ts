@@ -6,7 +6,7 @@ import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
 import { REPLIES } from "./replies.ts";
-import { echoOf, request } from "./requests.ts";
+import { request, responseContextOf } from "./requests.ts";
 import { framesOf, STREAMS } from "./upstream_streams.ts";
 
 /** Reads frames and checks the order of the events. */
@@ -112,9 +112,9 @@ Deno.test("reader() and readReply() reverse our own writer", () => {
   const members = { stream: true, stream_options: { include_usage: true } };
   for (const [name, reply] of Object.entries(REPLIES)) {
     if (name === "citations") continue; // come back in chat's own format: see the next test
-    const echo = echoOf(request(members));
+    const context = responseContextOf(request(members));
     const wanted = usageOf(spoken(reply));
-    const machine = chat.writer(echo);
+    const machine = chat.writer(context);
     const frames = [...eventsOf(reply).flatMap((event) => machine.push(event)), ...machine.end()];
     const thoughts = (blocks: readonly ContentBlock[]) => blocks.filter(({ type }) => type === "reasoning");
     const others = (blocks: readonly ContentBlock[]) => blocks.filter(({ type }) => type !== "reasoning");
@@ -128,7 +128,7 @@ Deno.test("reader() and readReply() reverse our own writer", () => {
     assertEquals(signatures(streamed.blocks), signatures(wanted.blocks), name);
     assertEquals(text(streamed.blocks).join("\n\n"), text(wanted.blocks).join("\n\n"), name);
 
-    const whole = chatUpstream.readReply(chat.writeReply(reply, echo), { issuer: "acme" });
+    const whole = chatUpstream.readReply(chat.writeReply(reply, context), { issuer: "acme" });
     assertEquals(thoughts(whole.blocks), thoughts(wanted.blocks), name);
     assertEquals([whole.finish, whole.usage], [wanted.finish, wanted.usage], name);
     if (name !== "textAroundCalls") assertEquals(others(whole.blocks), others(wanted.blocks), name);
@@ -138,8 +138,8 @@ Deno.test("reader() and readReply() reverse our own writer", () => {
 Deno.test("reader() reads citations in chat's format", () => {
   const reply = REPLIES.citations;
   assert(reply !== undefined);
-  const echo = echoOf(request({ stream: true }));
-  const machine = chat.writer(echo);
+  const context = responseContextOf(request({ stream: true }));
+  const machine = chat.writer(context);
   const { blocks } = aggregateEvents(
     read([...eventsOf(reply).flatMap((event) => machine.push(event)), ...machine.end()]),
   );

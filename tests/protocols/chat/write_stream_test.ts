@@ -8,14 +8,14 @@ import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { accumulate, chunksOf } from "./accumulate.ts";
 import { REPLIES } from "./replies.ts";
-import { echoOf, request } from "./requests.ts";
+import { request, responseContextOf } from "./requests.ts";
 
 const STREAM = { stream: true, stream_options: { include_usage: true } };
 
 /** Checks the order of the events, then writes them. */
 function stream(events: readonly ReplyEvent[], members: JsonObject = STREAM): Frame[] {
   const grammar = checkGrammar();
-  const machine = chat.writer(echoOf(request(members)));
+  const machine = chat.writer(responseContextOf(request(members)));
   return [...events.flatMap((event) => grammar.push(event)).flatMap((event) => machine.push(event)), ...machine.end()];
 }
 
@@ -62,7 +62,7 @@ Deno.test("writer() agrees with writeReply()", () => {
     assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
     for (const members of variants) {
       if ("functions" in members && name === "customCalls") continue; // functions are never custom tools
-      const whole = chat.writeReply(reply, echoOf(request(members)));
+      const whole = chat.writeReply(reply, responseContextOf(request(members)));
       for (const events of [eventsOf(reply), inPieces(eventsOf(reply))]) {
         assertEquals(accumulate(stream(events, { ...STREAM, ...members })), whole, name);
       }
@@ -77,7 +77,7 @@ const overloaded: ReplyEvent = {
 
 Deno.test("writer() writes nothing after the end", () => {
   for (const end of [eventsOf(replyOf("text")).slice(-1), [overloaded]].flat()) {
-    const machine = chat.writer(echoOf(request(STREAM)));
+    const machine = chat.writer(responseContextOf(request(STREAM)));
     machine.push({ type: "start" });
     machine.push(end);
     assertEquals(machine.push({ type: "open", index: 0, block: { type: "text" } }), []);

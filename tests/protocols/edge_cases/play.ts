@@ -6,7 +6,7 @@ import type { Frame } from "../../../lib/protocols/codec.ts";
 import { normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { restored } from "../../../lib/upstreams/answer_feeds.ts";
 import { UPSTREAM_CODECS } from "../../../lib/upstreams/protocols.ts";
-import { CLIENTS, echoOf, sideOf } from "../../golden/crossings.ts";
+import { CLIENTS, responseContextOf, sideOf } from "../../golden/crossings.ts";
 import { readEvents } from "../../golden/recorded.ts";
 import { crossRequest } from "../../golden/requests.ts";
 import { writeFrames } from "../../golden/round_trips.ts";
@@ -38,12 +38,12 @@ export function valuesOf(frames: readonly Frame[]): Json[] {
 /** The answer that a client gets for an upstream's whole answer. */
 export function whole(from: Protocol, body: JsonObject, client: Protocol): JsonObject {
   const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
-  return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), echoOf(client));
+  return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), responseContextOf(client));
 }
 
 /** The whole answer that a client gets for an upstream's stream. */
 export function collected(from: Protocol, data: readonly Json[], client: Protocol): JsonObject {
-  return CLIENTS[client].writeReply(aggregateEvents(events(from, data)), echoOf(client));
+  return CLIENTS[client].writeReply(aggregateEvents(events(from, data)), responseContextOf(client));
 }
 
 /** A request's body at an upstream. */

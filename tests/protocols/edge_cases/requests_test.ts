@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { CLIENTS, echoOf } from "../../golden/crossings.ts";
+import { CLIENTS, responseContextOf } from "../../golden/crossings.ts";
 import { crossRequest } from "../../golden/requests.ts";
 import { chunk, events, get, list, lost, REQUIRED, sent } from "./play.ts";
 
@@ -45,7 +45,7 @@ Deno.test("stop sequences work for upstreams without them, with the right finish
     const pieces = ["one E", "N", "D two"].map((content) => chunk({ content }));
     const settled = events("chat", [...pieces, chunk({}, "stop")]).flatMap((event) => machine.push(event));
     assertEquals(settled.flatMap((event) => event.type === "delta" ? [event.text] : []).join(""), "one ");
-    const writer = CLIENTS[from].writer(echoOf(from));
+    const writer = CLIENTS[from].writer(responseContextOf(from));
     const frames = settled.flatMap((event) => writer.push(event));
     const why = from === "chat" ? '"finish_reason":"stop"' : '"stop_reason":"stop_sequence","stop_sequence":"END"';
     assert(frames.some(({ data }) => data.includes(why)), from);

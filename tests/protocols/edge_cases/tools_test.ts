@@ -3,7 +3,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { RELAYS } from "../../../lib/upstreams/protocols.ts";
 import { crossRequest } from "../../golden/requests.ts";
-import { echoOf, PROTOCOLS } from "../../golden/crossings.ts";
+import { PROTOCOLS, responseContextOf } from "../../golden/crossings.ts";
 import { block, chunk, collected, events, framesOf, get, list, message, REQUIRED, sent, streamed } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
@@ -161,7 +161,7 @@ Deno.test("a signature beside a call keeps its position", () => {
   const signed = { ...NOW, index: 0, extra_content: { google: { thought_signature: "c2ln" } } };
   const [frame] = framesOf([chunk({ tool_calls: [signed] })]);
   assert(frame !== undefined);
-  assertEquals(RELAYS.chat.machine(echoOf("chat")).push(frame), [frame]);
+  assertEquals(RELAYS.chat.machine(responseContextOf("chat")).push(frame), [frame]);
   const { body } = crossRequest("chat", "chat", {
     model: "acme/thinker",
     messages: [USER, {

@@ -1,7 +1,7 @@
 /** Answers in the canonical form, each with the message object it is in this protocol. */
 import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { type JsonObject, parseJson } from "../../../lib/json/mod.ts";
-import type { Echo } from "../../../lib/protocols/codec.ts";
+import type { ResponseContext } from "../../../lib/protocols/codec.ts";
 
 /** One answer: the request, the reply, and the written message. */
 export interface ReplyCase {
@@ -17,7 +17,7 @@ export interface ReplyCase {
 }
 
 /** The members of a request that its answer repeats. */
-export function echoOf(prompt: Partial<Prompt> = {}): Echo {
+export function responseContextOf(prompt: Partial<Prompt> = {}): ResponseContext {
   const request = { model: "a/b", max_tokens: 10, messages: [] };
   return {
     requestId: "r1",

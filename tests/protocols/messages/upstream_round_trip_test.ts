@@ -3,13 +3,13 @@ import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggr
 import type { ContentBlock, Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
-import { echoOf, REPLIES } from "./replies.ts";
+import { REPLIES, responseContextOf } from "./replies.ts";
 import { ORIGIN } from "./upstream_answers.ts";
 
 for (const { name, reply, prompt } of REPLIES) {
   Deno.test(`our readers reverse our writers for ${name}`, () => {
-    const echo = echoOf(prompt);
-    const writer = messages.writer(echo);
+    const context = responseContextOf(prompt);
+    const writer = messages.writer(context);
     const reader = messagesUpstream.reader(ORIGIN);
     const frames = [...eventsOf(reply).flatMap((event) => writer.push(event)), ...writer.end()];
     const expected = asRead(reply, prompt?.reasoning?.display === "omitted");
@@ -17,7 +17,7 @@ for (const { name, reply, prompt } of REPLIES) {
       normal(aggregateEvents([...frames.flatMap((frame) => reader.push(frame)), ...reader.end()])),
       expected,
     );
-    assertEquals(normal(messagesUpstream.readReply(messages.writeReply(reply, echo), ORIGIN)), expected);
+    assertEquals(normal(messagesUpstream.readReply(messages.writeReply(reply, context), ORIGIN)), expected);
   });
 }
 

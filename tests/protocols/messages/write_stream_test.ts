@@ -6,11 +6,11 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { accumulate } from "./accumulate.ts";
-import { echoOf, REPLIES } from "./replies.ts";
+import { REPLIES, responseContextOf } from "./replies.ts";
 
 Deno.test("a stream equals the message of writeReply()", () => {
   for (const { name, reply, prompt } of REPLIES) {
-    const whole = messages.writeReply(reply, echoOf(prompt));
+    const whole = messages.writeReply(reply, responseContextOf(prompt));
     for (const size of [Infinity, 1]) {
       assertEquals(accumulate(write(inPieces(eventsOf(reply), size), prompt)), whole, `${name}, pieces of ${size}`);
     }
@@ -140,7 +140,7 @@ Deno.test("every kind of reasoning has its frames, without gaps in the indices",
 });
 
 Deno.test("a finished stream ends with message_stop", () => {
-  const writer = messages.writer(echoOf());
+  const writer = messages.writer(responseContextOf());
   const frames = eventsOf({ blocks: [], finish: "end", usage: {} }).flatMap((event) => writer.push(event));
   assertEquals(frames.at(-1)?.event, "message_stop");
   assertEquals(writer.push({ type: "error", error: new GatewayError("internal", "late") }), []);
@@ -153,7 +153,7 @@ Deno.test("no frame holds a line break", () => {
 });
 
 function write(events: ReplyEvent[], prompt?: Partial<Prompt>, ending: "whole" | "cut" = "whole"): Frame[] {
-  const writer = messages.writer(echoOf(prompt));
+  const writer = messages.writer(responseContextOf(prompt));
   const frames = checked(events).flatMap((event) => writer.push(event));
   const rest = writer.end();
   assertEquals(rest.length, ending === "cut" ? 1 : 0);

@@ -9,7 +9,7 @@ import { readEncrypted } from "../../../lib/protocols/responses/encrypted_conten
 import { objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
-import { echoOf, inPieces, REPLIES } from "./replies.ts";
+import { inPieces, REPLIES, responseContextOf } from "./replies.ts";
 import { type Outcome, streamEvents, streamFrames, STREAMS, USAGE } from "./upstream_streams.ts";
 
 const ORIGIN = { issuer: "openai" };
@@ -155,8 +155,8 @@ Deno.test("reader() reverses our own writer", async (t) => {
   const prompt: Partial<Prompt> = { reasoning: { display: "summarized", encrypted: true } };
   for (const { name, reply, output } of REPLIES) {
     await t.step(name, () => {
-      const echo = echoOf(prompt);
-      const writer = responses.writer(echo);
+      const context = responseContextOf(prompt);
+      const writer = responses.writer(context);
       const frames = [...inPieces(eventsOf(reply)).flatMap((event) => writer.push(event)), ...writer.end()];
       const streamed = aggregateEvents(read(frames));
       assertEquals(streamed.blocks.map(unwrap), readable(reply.blocks, output));
@@ -165,7 +165,7 @@ Deno.test("reader() reverses our own writer", async (t) => {
       const isEnd = ["stop_sequence", "pause"].includes(reply.finish) || (reply.finish === "refusal" && isWorded);
       assertEquals(streamed.finish, isEnd ? "end" : reply.finish);
       assertEquals(streamed.usage.completion, reply.usage.completion ?? 0);
-      assertEquals(responsesUpstream.readReply(responses.writeReply(reply, echo), ORIGIN), streamed);
+      assertEquals(responsesUpstream.readReply(responses.writeReply(reply, context), ORIGIN), streamed);
     });
   }
 });

@@ -1,7 +1,7 @@
 /** Answers in the canonical form, each with the output it is in this protocol. */
 import type { Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { Echo } from "../../../lib/protocols/codec.ts";
+import type { ResponseContext } from "../../../lib/protocols/codec.ts";
 
 /** One answer: the request, the reply, and the written response. */
 export interface ReplyCase {
@@ -17,7 +17,7 @@ export interface ReplyCase {
 }
 
 /** The members of a request that its answer repeats. */
-export function echoOf(prompt: Partial<Prompt> = {}, request: JsonObject = {}): Echo {
+export function responseContextOf(prompt: Partial<Prompt> = {}, request: JsonObject = {}): ResponseContext {
   return {
     requestId: "r1",
     createdAt: 100,

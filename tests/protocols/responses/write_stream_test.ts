@@ -7,19 +7,19 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { accumulate, parseFrames } from "./accumulate.ts";
-import { echoOf, inPieces, REPLIES } from "./replies.ts";
+import { inPieces, REPLIES, responseContextOf } from "./replies.ts";
 
 /** The frames written for these events, after a check of their order. */
 function write(events: ReplyEvent[], prompt: Partial<Prompt> = {}): Frame[] {
   const grammar = checkGrammar();
-  const writer = responses.writer(echoOf(prompt));
+  const writer = responses.writer(responseContextOf(prompt));
   const frames = events.flatMap((event) => grammar.push(event)).flatMap((event) => writer.push(event));
   return [...frames, ...writer.end()];
 }
 
 Deno.test("a stream equals the response of writeReply(), with text split anywhere", () => {
   for (const { name, reply, prompt } of REPLIES) {
-    const whole = responses.writeReply(reply, echoOf(prompt));
+    const whole = responses.writeReply(reply, responseContextOf(prompt));
     for (const events of [eventsOf(reply), inPieces(eventsOf(reply))]) {
       const { built, last, error } = accumulate(write(events, prompt));
       assertEquals(last, whole, name);
@@ -88,7 +88,7 @@ Deno.test("every frame has the name of its event and no line break", () => {
 });
 
 Deno.test("writer() writes frames for each event at once", () => {
-  const writer = responses.writer(echoOf());
+  const writer = responses.writer(responseContextOf());
   const counts = eventsOf({ blocks: [{ type: "text", text: "Hi" }], finish: "end", usage: {} })
     .map((event) => writer.push(event).length);
   // start: created, in_progress; open; delta: item, part, delta; close; finish: two dones, item, completed, [DONE]
@@ -117,7 +117,7 @@ Deno.test("a truncated stream is an error, never a clean end", () => {
   const { reply } = REPLIES[0] ?? { reply: { blocks: [], finish: "end", usage: {} } };
   const events = eventsOf(reply);
   for (let length = 0; length < events.length; length++) {
-    const writer = responses.writer(echoOf());
+    const writer = responses.writer(responseContextOf());
     const frames = events.slice(0, length).flatMap((event) => writer.push(event));
     const { last, error } = accumulate([...frames, ...writer.end()]);
     assertEquals(last.status, "failed");

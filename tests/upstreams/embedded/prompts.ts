@@ -30,7 +30,7 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
   return {
     prompt,
     client: {
-      echo: { requestId: "r1", createdAt: 1, model: prompt.model, request: {}, prompt },
+      responseContext: { requestId: "r1", createdAt: 1, model: prompt.model, request: {}, prompt },
       body: { text: "{}", members: [] },
       header: () => null,
     },
