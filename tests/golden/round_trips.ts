@@ -12,19 +12,13 @@ import type {
 } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
+import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, responseContextOf } from "./crossings.ts";
 
 /** Writes events as frames for a client. */
 export function writeFrames(events: readonly ReplyEvent[], client: Protocol, request?: JsonObject): Frame[] {
   const writer = CLIENTS[client].writer(responseContextOf(client, request));
   return [...events.flatMap((event) => writer.push(event)), ...writer.end()];
-}
-
-/** Relays frames to a client that asked for usage. */
-export function relayed(frames: readonly Frame[], protocol: Protocol): Frame[] {
-  const machine = RELAYS[protocol].machine(responseContextOf(protocol));
-  return frames.flatMap((frame) => machine.push(frame));
 }
 
 /** Reads a client's stream with the upstream's reader of the same protocol. */
