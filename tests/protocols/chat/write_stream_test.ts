@@ -3,10 +3,10 @@ import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggr
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/mod.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
-import { accumulate, chunksOf } from "./accumulate.ts";
+import { accumulate } from "./accumulate.ts";
 import { REPLIES } from "./replies.ts";
 import { request, responseContextOf } from "./requests.ts";
 
@@ -26,31 +26,11 @@ function inPieces(events: readonly ReplyEvent[]): ReplyEvent[] {
   );
 }
 
-function deltasOf(frames: readonly Frame[]): Json[] {
-  return chunksOf(frames).flatMap(({ choices }) => Array.isArray(choices) ? choices : [])
-    .map((choice) => (choice as { delta: JsonObject }).delta);
-}
-
 function replyOf(name: string): Reply {
   const reply = REPLIES[name];
   if (reply === undefined) throw new RangeError(`Cannot find the answer "${name}"`);
   return reply;
 }
-
-Deno.test("writer() gives a call without arguments an empty object", () => {
-  const frames = stream([
-    { type: "start" },
-    { type: "open", index: 0, block: { type: "tool_call", id: "c1", name: "now" } },
-    { type: "close", index: 0 },
-    { type: "finish", reason: "tool_use", usage: {} },
-  ]);
-  assertEquals<unknown>(deltasOf(frames), [
-    { role: "assistant", content: null, refusal: null },
-    { tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "now", arguments: "" } }] },
-    { tool_calls: [{ index: 0, function: { arguments: "{}" } }] },
-    {},
-  ]);
-});
 
 Deno.test("writer() agrees with writeReply()", () => {
   const variants: JsonObject[] = [
