@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../../support/program.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
@@ -61,6 +62,7 @@ function fileWith(url: string, shutdown: Record<string, number>): string {
   return JSON.stringify({
     upstreams: { host: { vendor: "openai-compatible", base_url: `${url}/v1` } },
     models: [model("short"), model("long"), model("images", true)],
+    groups: { default: { budget: { usd: "1000", period: "total" } } },
     shutdown,
   });
 }
@@ -146,6 +148,9 @@ Deno.test("SIGTERM with 100 streams and 10 image jobs: new requests refused, all
     });
     const audit = await run(["audit", "--json"], { folder });
     assertEquals(audit.code, 0, audit.out);
+    const store = openSqliteStore(`${folder}/sluice.db`);
+    assertEquals(await store.ledger.holds(), []);
+    await store.close();
   }));
 
 /** A connection of its own, to send a request in pieces. */
