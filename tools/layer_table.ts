@@ -17,6 +17,7 @@ export const GROUND = [
   "lib/unordered_list.ts",
   "lib/abort.ts",
   "lib/phase_timers.ts",
+  "lib/start_timer.ts",
   "lib/text.ts",
   "lib/csv.ts",
 ];
@@ -106,7 +107,6 @@ export const LAYERS: Layers = {
   "lib/access": [...DATA, "lib/catalog", "lib/protocols/canonical", "lib/store"],
   "lib/billing/reports": [
     "lib/access",
-    "lib/cli/duration.ts",
     "lib/config.ts",
     "lib/billing",
     "lib/limits/errors.ts",
@@ -150,6 +150,7 @@ export const LAYERS: Layers = {
     "lib/server",
   ],
   "lib/alerts": [
+    "lib/access/keys.ts",
     "lib/alerts/event.ts",
     "lib/billing",
     "lib/config.ts",
@@ -188,7 +189,6 @@ export const LAYERS: Layers = {
   "lib/admin": [
     "deno.json",
     "lib/access",
-    "lib/cli/duration.ts",
     "lib/config.ts",
     "lib/config",
     "lib/gateway.ts",
@@ -205,7 +205,6 @@ export const LAYERS: Layers = {
     "lib/admin",
     "lib/billing/money.ts",
     "lib/billing/reports",
-    "lib/cli/duration.ts",
     "lib/cli/warnings",
     "lib/config.ts",
     "lib/catalog",

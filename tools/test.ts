@@ -16,7 +16,6 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     "tests/e2e/docs/",
     "tests/limits/nodes_test.ts",
     "tests/limits/outages_test.ts",
-    "tests/store/outage/journaled_postgres_test.ts",
   ],
   "Compiled executables and releases": [
     "tests/e2e/compile/",

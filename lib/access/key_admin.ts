@@ -9,6 +9,7 @@ import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
+import { isoTime } from "../store/times.ts";
 
 /** Longest time that a replaced secret may stay valid: 90 days, in milliseconds. */
 const MAX_OVERLAP_MS = 90 * DAY_MS;
@@ -181,10 +182,6 @@ function stateOf({ revokedAt, expiresAt = Infinity, disabled }: KeyRecord, now: 
   if (revokedAt !== undefined) return "revoked";
   if (expiresAt <= now) return "expired";
   return disabled ? "disabled" : "active";
-}
-
-function isoTime(time: number | undefined): string | null {
-  return time === undefined ? null : new Date(time).toISOString();
 }
 
 /** Finds a key of the store that is not revoked. @throws {GatewayError} whose message begins with `what` */

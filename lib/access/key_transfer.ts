@@ -5,6 +5,7 @@ import { schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import type { KeyAdmin } from "./key_admin.ts";
+import { isoTime } from "../store/times.ts";
 
 /** Version of the format. An incompatible change increments it. */
 const VERSION = 1;
@@ -191,10 +192,6 @@ function toRecord(line: KeyLine): KeyRecord {
     rules,
     ...(former !== null && { former: { hash: former.hash, until: Date.parse(former.until) } }),
   };
-}
-
-function isoTime(time: number | undefined): string | null {
-  return time === undefined ? null : new Date(time).toISOString();
 }
 
 /** Parses a line. Invalid JSON becomes `undefined`, which every schema rejects. */

@@ -166,6 +166,11 @@ export function configuredKeys({ keys }: Pick<Config, "keys">): KeyRecord[] {
   });
 }
 
+/** Finds a key of the configuration by its name or id. */
+export function findConfiguredKey(config: Pick<Config, "keys">, nameOrId: string): KeyRecord | undefined {
+  return configuredKeys(config).find(({ id, name }) => name === nameOrId || id === nameOrId);
+}
+
 /**
  * Creates a key: the prefix, 32 random bytes in base64url, and a checksum.
  * @param random fills an array with random bytes

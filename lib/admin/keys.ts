@@ -12,7 +12,7 @@ import {
   type ShownKey,
 } from "../access/key_admin.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
-import { parseDuration, parseMoment } from "../cli/duration.ts";
+import { parseDuration, parseMoment } from "../store/times.ts";
 import { keyRulesSchema } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";

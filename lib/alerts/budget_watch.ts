@@ -1,7 +1,8 @@
 /** Creates alerts about budgets that reach a threshold: checks the keys, groups and end users with new charges. */
 import { budgetClaim } from "../billing/budgets.ts";
 import { formatUsd } from "../billing/money.ts";
-import { budgetOfKey, configuredKeys, userBudgetOfKey } from "../billing/reports/budget_report.ts";
+import { configuredKeys } from "../access/keys.ts";
+import { budgetOfKey, userBudgetOfKey } from "../billing/reports/budget_report.ts";
 import { type Budget, groupOf } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";

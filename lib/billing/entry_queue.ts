@@ -2,11 +2,9 @@
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import type { Log } from "../log_events.ts";
+import type { StartTimer } from "../start_timer.ts";
 import type { Entry, LedgerStore } from "../store/ledger.ts";
 import type { Leases } from "./leases.ts";
-
-/** Starts a timer of `ms` milliseconds; the returned function cancels it. */
-export type Later = (run: () => void, ms: number) => () => void;
 
 /** Dependencies of a queue. */
 export interface EntryQueueParts {
@@ -15,7 +13,7 @@ export interface EntryQueueParts {
   leases: Pick<Leases, "end">;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
-  later: Later;
+  later: StartTimer;
   log: Log;
 }
 

@@ -3,7 +3,8 @@ import type { Log } from "../log_events.ts";
 import { nameOf } from "../errors.ts";
 import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "./money.ts";
-import { type Later, notEntered } from "./entry_queue.ts";
+import type { StartTimer } from "../start_timer.ts";
+import { notEntered } from "./entry_queue.ts";
 
 /** Dependencies of `Leases`. */
 export interface LeasesParts {
@@ -14,7 +15,7 @@ export interface LeasesParts {
   monotonic: () => number;
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
-  later: Later;
+  later: StartTimer;
   log: Log;
 }
 

@@ -1,8 +1,9 @@
 /** The ledger of a process: it writes entries in batches, and renews the budget holds of running requests. */
 import type { Log } from "../log_events.ts";
 import { GatewayError } from "../errors.ts";
+import { type StartTimer, startTimer } from "../start_timer.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
-import { createEntryQueue, type Later } from "./entry_queue.ts";
+import { createEntryQueue } from "./entry_queue.ts";
 import { Leases } from "./leases.ts";
 import type { Amount } from "./money.ts";
 import { RefusalQuota } from "./refusal_quota.ts";
@@ -23,7 +24,7 @@ export interface LedgerParts {
   /** Lease of holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
   /** Absent: `setTimeout`. */
-  later?: Later;
+  later?: StartTimer;
   /** Absent: nothing is logged. */
   log?: Log;
 }
@@ -76,7 +77,7 @@ export interface Ledger {
 
 /** Opens the ledger of a process over its store. */
 export function createLedger(
-  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = withTimeout, log = logNothing }:
+  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = startTimer, log = logNothing }:
     LedgerParts,
 ): Ledger {
   const leases = new Leases({ store, now, monotonic, leaseMs, later, log });
@@ -128,12 +129,6 @@ async function withRetryableError<T>(call: () => Promise<T>): Promise<T> {
       { retryAfterMs: RETRY_MS, refusal: { outage: "ledger" }, cause },
     );
   }
-}
-
-/** Starts a timer with `setTimeout`, as a `Later`. Returns the function that cancels it. */
-export function withTimeout(run: () => void, ms: number): () => void {
-  const timer = setTimeout(run, ms);
-  return () => clearTimeout(timer);
 }
 
 function logNothing(): void {}

@@ -1,6 +1,6 @@
 /** Limits how many ledger entries the refused requests of one API key make: they cost their client nothing. */
 import type { Log } from "../log_events.ts";
-import type { Later } from "./entry_queue.ts";
+import type { StartTimer } from "../start_timer.ts";
 
 /** Most entries of refused requests of one key in a window. */
 const ENTRIES_PER_WINDOW = 600;
@@ -18,11 +18,11 @@ interface RefusalWindow {
 /** Counts refused requests by key, in windows of a minute. A window begins with a refusal while the key has none. */
 export class RefusalQuota {
   readonly #windows = new Map<string, RefusalWindow>();
-  readonly #later: Later;
+  readonly #later: StartTimer;
   readonly #log: Log;
   #isClosed = false;
 
-  constructor({ later, log }: { later: Later; log: Log }) {
+  constructor({ later, log }: { later: StartTimer; log: Log }) {
     this.#later = later;
     this.#log = log;
   }

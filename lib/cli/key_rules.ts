@@ -2,7 +2,7 @@
 import type { KeyRules } from "../config.ts";
 import { readFlags, UsageError } from "./arguments.ts";
 import type { Switch, ValueFlag } from "./commands.ts";
-import { parseMoment } from "./duration.ts";
+import { parseMoment } from "../store/times.ts";
 
 /** Flags as they were typed. */
 export interface KeyRuleFlags {

@@ -8,7 +8,7 @@ import { type Invocation, readFlags, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { warningText } from "./warnings/warning.ts";
 import { keyWarnings } from "./warnings/groups.ts";
-import { parseDuration } from "./duration.ts";
+import { parseDuration } from "../store/times.ts";
 import { parseExpiry, parseKeyRules } from "./key_rules.ts";
 import { keyText } from "./key_text.ts";
 import { type KeyReport, listKeys, showKey } from "./list_keys.ts";

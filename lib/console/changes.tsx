@@ -3,10 +3,10 @@ import type { VNode } from "preact";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Moment, Table } from "./format.tsx";
+import { Moment, ShortCode, Table } from "./format.tsx";
 import { CONSOLE, keyPath, queryOf, showPage } from "./html.tsx";
 
-/** Longest value that is shown in full, in characters. A longer one is cut, and its title has all of it. */
+/** Longest value that is shown in full, in characters */
 const MAX_VALUE_CHARACTERS = 120;
 
 /** `GET /admin/console/changes`. */
@@ -63,8 +63,8 @@ function Members({ line: { action, before, after } }: { line: ChangeLine }): VNo
       {names.map((name) => (
         <li>
           {`${name}: `}
-          {before !== null && <>{<Value value={before[name]} />} {"→ "}</>}
-          {name === "request_id" ? <RequestLink id={String(after?.[name])} /> : <Value value={after?.[name]} />}
+          {before !== null && <>{<ChangedValue value={before[name]} />} {"→ "}</>}
+          {name === "request_id" ? <RequestLink id={String(after?.[name])} /> : <ChangedValue value={after?.[name]} />}
         </li>
       ))}
     </ul>
@@ -79,13 +79,11 @@ function RequestLink({ id }: { id: string }): VNode {
   );
 }
 
-function Value({ value }: { value: unknown }): VNode {
+function ChangedValue({ value }: { value: unknown }): VNode {
   const text = value === null || value === undefined
     ? "none"
     : typeof value === "string"
     ? value
     : JSON.stringify(value);
-  return (
-    <code title={text}>{text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}</code>
-  );
+  return <ShortCode text={text} max={MAX_VALUE_CHARACTERS} />;
 }

@@ -4,7 +4,7 @@ import { line, stack } from "d3-shape";
 import type { ComponentChildren, VNode } from "preact";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 import type { UsageLine } from "../billing/reports/schemas.ts";
-import { DAY_MS, dayName } from "../store/days.ts";
+import { DAY_MS, dayName, dayOf } from "../store/days.ts";
 
 /** Size of a chart, in units of its view box. */
 const [WIDTH, HEIGHT] = [560, 200];
@@ -16,6 +16,14 @@ const TICKS = 4;
 const MAX_LABELS = 5;
 /** Empty share of a step's width. */
 const GAP_SHARE = 0.2;
+
+/** Days of the charts of keys and groups. */
+export const CHART_DAYS = 30;
+
+/** Returns the period of the charts of keys and groups. */
+export function chartPeriod(now: number): { since: number; until: number } {
+  return { since: (dayOf(now + 1) - CHART_DAYS + 1) * DAY_MS, until: now + 1 };
+}
 
 /** A step of a chart. */
 export interface ChartStep {

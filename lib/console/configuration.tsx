@@ -13,7 +13,7 @@ import { runChecks } from "../doctor/run_checks.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Cards, Moment, State, Table } from "./format.tsx";
+import { Cards, Moment, ShortCode, State, Table } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
 
 /** Longest duration of each check of `doctor`, in milliseconds. */
@@ -97,8 +97,8 @@ function Differences({ running, preview }: { running: Config; preview: Preview }
         columns={["Member", "Runs", "File"]}
         rows={differences.map(({ path, before, after }) => [
           <code>{path}</code>,
-          <Value value={before} />,
-          <Value value={after} />,
+          <MemberValue value={before} />,
+          <MemberValue value={after} />,
         ])}
         empty={same}
       />
@@ -107,10 +107,9 @@ function Differences({ running, preview }: { running: Config; preview: Preview }
   );
 }
 
-function Value({ value }: { value: unknown }): VNode {
+function MemberValue({ value }: { value: unknown }): VNode {
   if (value === undefined) return <span class="dim">not set</span>;
-  const text = JSON.stringify(value);
-  return <code>{text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}</code>;
+  return <ShortCode text={JSON.stringify(value)} max={MAX_VALUE_CHARACTERS} />;
 }
 
 /** `POST /admin/console/configuration`: reloads the file, or runs the checks of `doctor`. */

@@ -171,6 +171,11 @@ function isLong(cell: Cell): boolean {
   return typeof cell === "string" && cell.length > MAX_LINE_CHARACTERS;
 }
 
+/** Shows a text as code. A text of more than `max` characters is cut; its title has all of it. */
+export function ShortCode({ text, max }: { text: string; max: number }): VNode {
+  return <code title={text}>{text.length > max ? `${text.slice(0, max)}…` : text}</code>;
+}
+
 /** Shows values with their names. */
 export function Cards(
   { cards }: { cards: readonly (readonly [name: string, value: VNode | string | number])[] },

@@ -8,17 +8,14 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { groupLimitRequests } from "../limits/limit_requests.ts";
 import type { RouteContext } from "../server/router.ts";
-import { DAY_MS } from "../store/days.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import { DayChart } from "./chart.tsx";
+import { CHART_DAYS, chartPeriod, DayChart } from "./chart.tsx";
 import { BudgetAmount, Cards, Count, Moment, shortCount, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, type Page, showPage } from "./html.tsx";
 import { LimitTable, readLimits } from "./limits.tsx";
 
 /** Largest number of keys that a page lists. */
 const MAX_LISTED_KEYS = 1_000;
-/** Days of a group's chart. */
-const CHART_DAYS = 30;
 
 /** `GET /admin/console/groups`. */
 export function groupsPage(_request: Request, context: RouteContext): Promise<Response> {
@@ -80,9 +77,8 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
     throw new GatewayError("not_found", `Cannot find group "${name}": the configuration has no group of this name`);
   }
   const budget = (await groupBudgets(ledger, { [name]: group }, now())).get(name);
-  const until = now() + 1;
-  const since = (Math.floor(until / DAY_MS) - CHART_DAYS + 1) * DAY_MS;
-  const usage = await usageReport({ ledger, keys, config }, { since, until, by: "day", only: { group: name }, signal });
+  const period = chartPeriod(now());
+  const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only: { group: name }, signal });
   const limits = await readLimits(gateway, groupLimitRequests(name, group, { input: 0, output: 0 }));
   return {
     title: `Group ${name}`,
@@ -100,7 +96,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
             ["Resets", <Moment iso={budget?.resets_at ?? null} />],
           ]}
         />
-        <DayChart days={usage.lines} since={since} until={until} />
+        <DayChart days={usage.lines} {...period} />
         <h2>Limits that all its keys share</h2>
         <LimitTable limits={limits} />
         <h2>Members</h2>

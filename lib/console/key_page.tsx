@@ -7,16 +7,12 @@ import { usageReport } from "../billing/reports/usage.ts";
 import { groupOf } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests } from "../limits/limit_requests.ts";
-import { DAY_MS } from "../store/days.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import { DayChart } from "./chart.tsx";
+import { CHART_DAYS, chartPeriod, DayChart } from "./chart.tsx";
 import { BudgetAmount, Cards, Count, Moment, State, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, requestsPath } from "./html.tsx";
 import { RuleFields } from "./key_rules.tsx";
 import { LimitTable, type ReadLimits, readLimits } from "./limits.tsx";
-
-/** Days of a key's chart. */
-const CHART_DAYS = 30;
 
 /** Makes the page of the key with a name or id. @throws {GatewayError} `not_found` if there is none */
 export async function keyDetailPage(
@@ -27,10 +23,9 @@ export async function keyDetailPage(
   const record = await findKey(gateway.store, nameOrId);
   const [key] = await keysWithBudgets({ ledger, config }, [record], now());
   if (key === undefined) throw new TypeError("Cannot show a key: there is no report of it");
-  const until = now() + 1;
-  const since = (Math.floor(until / DAY_MS) - CHART_DAYS + 1) * DAY_MS;
+  const period = chartPeriod(now());
   const only = { keyId: record.id };
-  const usage = await usageReport({ ledger, keys, config }, { since, until, by: "day", only, signal });
+  const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only, signal });
   return {
     title: `Key ${key.name}`,
     body: (
@@ -49,7 +44,7 @@ export async function keyDetailPage(
             ["Expires", <Moment iso={key.expires_at} />],
           ]}
         />
-        <DayChart days={usage.lines} since={since} until={until} />
+        <DayChart days={usage.lines} {...period} />
         <p>
           <a href={requestsPath({ key: key.id })}>Requests of this key</a>,{" "}
           <a href={`${CONSOLE}/connect?key=${encodeURIComponent(key.id)}`}>settings for clients</a>

@@ -4,7 +4,7 @@ import { callerOf } from "../access/authenticate.ts";
 import type { Caller } from "../access/permissions.ts";
 import { logChange, originOf } from "../admin/changes.ts";
 import { findKey } from "../access/key_admin.ts";
-import { configuredKeys } from "../access/keys.ts";
+import { findConfiguredKey } from "../access/keys.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -38,8 +38,7 @@ const apps = new WeakMap<Gateway, ReturnType<typeof createApp>>();
  * @throws {GatewayError} `not_found` for an unknown key; `forbidden` for a revoked one; otherwise as `callerOf`
  */
 export async function findCaller({ config, store, keys }: Gateway, nameOrId: string): Promise<Caller> {
-  const configured = configuredKeys(config).find(({ id, name }) => name === nameOrId || id === nameOrId);
-  const record = configured ?? await findKey(store, nameOrId);
+  const record = findConfiguredKey(config, nameOrId) ?? await findKey(store, nameOrId);
   if (record.revokedAt !== undefined) throw new GatewayError("forbidden", "This API key is revoked");
   return callerOf(record, keys);
 }

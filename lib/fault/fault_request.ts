@@ -3,7 +3,7 @@ import { aggregateEvents } from "../protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/mod.ts";
-import type { Codec, Echo, Frame } from "../protocols/codec.ts";
+import type { Codec, Frame, ResponseContext } from "../protocols/codec.ts";
 import type { RawRequest } from "./connection.ts";
 import { answerEvents, requestedFault } from "./answer_events.ts";
 import { faultOfModel, findFault, type RequestedFault } from "./faults.ts";
@@ -67,16 +67,16 @@ function membersOf({ groups }: RegExpExecArray): JsonObject {
 
 function textRequest(codec: Codec, body: JsonObject): FaultRequest {
   const prompt = codec.readPrompt(body);
-  const echo: Echo = { requestId: ID, createdAt: CREATED_AT, model: prompt.model, request: body, prompt };
+  const context: ResponseContext = { requestId: ID, createdAt: CREATED_AT, model: prompt.model, request: body, prompt };
   const { model } = prompt;
   const falsify = (text: string, fault: RequestedFault | undefined) => falsifyUsage(text, { fault, codec });
   return {
     model,
     stream: prompt.stream,
     fault: requestedFault(prompt, { model, scope: "wire" }),
-    replyText: (fault) => falsify(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), echo)), fault),
+    replyText: (fault) => falsify(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), context)), fault),
     *steps(fault) {
-      const writer = codec.writer(echo);
+      const writer = codec.writer(context);
       const format = (event: ReplyEvent) => writer.push(event).map(formatFrame).join("");
       for (const event of answerEvents(fault)) {
         if (event.type === "finish" && fault?.name === "no-end") return;
@@ -85,7 +85,7 @@ function textRequest(codec: Codec, body: JsonObject): FaultRequest {
       yield { text: writer.end().map(formatFrame).join(""), isPiece: false };
     },
     streamError() {
-      const writer = codec.writer(echo);
+      const writer = codec.writer(context);
       writer.push({ type: "start" });
       const error = new GatewayError("upstream", "Rehearsal: an error within the answer");
       return [...writer.push({ type: "error", error }), ...writer.end()].map(formatFrame).join("");

@@ -8,7 +8,7 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { gemini, inCamelCase, readSteps } from "../protocols/gemini/mod.ts";
 import { findModel } from "../request/candidates.ts";
-import { permitsForCounting } from "../request/count_tokens.ts";
+import { countingPermissions } from "../request/count_tokens.ts";
 import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -25,7 +25,7 @@ export async function countTokens(context: RouteContext, model: string): Promise
   const request = { ...isObject(fullRequest) ? fullRequest : value, model, stream: false };
   checkBody(gemini.schema, request);
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const steps = readSteps(request, permitsForCounting(context));
+  const steps = readSteps(request, countingPermissions(context));
   const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(model, context);
   if (isLong) await writeLongParts(prompt);

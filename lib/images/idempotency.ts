@@ -5,8 +5,7 @@
  * does the work.
  */
 import { GatewayError } from "../errors.ts";
-import type { Later } from "../billing/entry_queue.ts";
-import { withTimeout } from "../billing/ledger.ts";
+import { type StartTimer, startTimer } from "../start_timer.ts";
 import { abortable } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createReplayCache, isFinal, type ReplayCache, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
@@ -45,7 +44,7 @@ export interface IdempotencyParts extends IdempotencyLimits {
   /** Monotonic clock in milliseconds. Default: `performance.now`. */
   monotonic?: () => number;
   /** Schedules a callback. Default: `setTimeout`. */
-  later?: Later;
+  later?: StartTimer;
 }
 
 /** A request with an idempotency key. */
@@ -111,7 +110,7 @@ export class Idempotency {
   readonly #waitMs: number;
   readonly #leaseMs: number;
   readonly #monotonic: () => number;
-  readonly #later: Later;
+  readonly #later: StartTimer;
   readonly #answers: AnswerStore;
   readonly #isCharged: (requestId: string) => Promise<boolean>;
   readonly #cache: ReplayCache;
@@ -127,7 +126,7 @@ export class Idempotency {
     this.#waitMs = parts.waitMs ?? WAIT_MS;
     this.#leaseMs = parts.leaseMs ?? LEASE_MS;
     this.#monotonic = parts.monotonic ?? (() => performance.now());
-    this.#later = parts.later ?? withTimeout;
+    this.#later = parts.later ?? startTimer;
     this.#answers = parts.store.answers;
     this.#isCharged = parts.isCharged ?? (() => Promise.resolve(false));
     this.#cache = createReplayCache({

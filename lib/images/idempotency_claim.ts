@@ -2,7 +2,7 @@
  * Claims idempotent requests in the store. A node renews its claim while it works, so that no other node does the work.
  */
 import { GatewayError } from "../errors.ts";
-import type { Later } from "../billing/entry_queue.ts";
+import type { StartTimer } from "../start_timer.ts";
 import type { AnswerClaim, AnswerStore, OtherClaim } from "../store/answers.ts";
 
 /** Dependencies of claims. */
@@ -14,7 +14,7 @@ export interface ClaimParts {
   leaseMs: number;
   /** Monotonic clock in milliseconds. */
   monotonic: () => number;
-  later: Later;
+  later: StartTimer;
 }
 
 /** A claim held by this node. */

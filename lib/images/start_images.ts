@@ -4,8 +4,8 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../billing/meter.ts";
-import { recordBrokenAnswer } from "../request/attempts.ts";
-import { attemptsWith, headersOfAttempt, plainFacts } from "../request/targets.ts";
+import { attemptsWith, headersOfAttempt, recordBrokenAnswer } from "../request/attempts.ts";
+import { plainFacts } from "../request/targets.ts";
 import { planChoices } from "../routing/plan.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
@@ -58,8 +58,8 @@ export async function startImages(job: ImageJob): Promise<Started> {
         draw: random,
       }).filter(({ target }) => imageUpstreams.has(target.upstream)),
       deadlineMs: gateway.config.images.total_ms,
-      once: true,
-      ask: (attempt) => startAt(last = attempt, job),
+      atMostOnce: true,
+      send: (attempt) => startAt(last = attempt, job),
       isOver: () => signal.aborted || meter.ended || hasDisconnected(),
     }));
     return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
@@ -100,7 +100,7 @@ function reportingFailures(
         return await feed.read();
       } catch (error) {
         if (!signal.aborted) {
-          gateway.health.report(attempt.permit, classifyFailure(error, { once: true }).outcome);
+          gateway.health.report(attempt.permit, classifyFailure(error, { atMostOnce: true }).outcome);
           recordBrokenAnswer(error, { attempt, begunAt, requestId, meter, gateway });
         }
         throw error;

@@ -20,7 +20,7 @@ export interface LongRead {
 }
 
 /** The facts about the request and the gateway that a writer needs to write the answer. */
-export interface Echo {
+export interface ResponseContext {
   /** The gateway's id of the request, `[A-Za-z0-9]+`. All ids in the answer are derived from it. */
   requestId: string;
   /** When the request arrived, in Unix seconds. */
@@ -66,7 +66,7 @@ export interface ErrorReply {
 export type PrewrittenJson = ReadonlyMap<JsonObject, string>;
 
 /** The client's permissions that a reader of bodies needs. */
-export interface Permits {
+export interface ClientPermissions {
   /** True if the client may refer to files stored at the vendor. */
   vendorState: boolean;
   /**
@@ -123,20 +123,20 @@ export interface Codec {
   checkHeaders?(header: (name: string) => string | null): void;
   /**
    * Reads a body after the schema check.
-   * @param permits absent: no vendor state, and any tool
+   * @param permissions absent: no vendor state, and any tool
    * @throws {GatewayError} `invalid` for rules beyond the schema
    */
-  readPrompt(body: JsonObject, permits?: Permits): Prompt;
+  readPrompt(body: JsonObject, permissions?: ClientPermissions): Prompt;
   /** `readPrompt` in steps, for long bodies. Absent: reading takes at most about 20 ms. */
-  readSteps?(body: JsonObject, permits?: Permits): Generator<void, Prompt>;
+  readSteps?(body: JsonObject, permissions?: ClientPermissions): Generator<void, Prompt>;
   /** Reads bodies whose contents are decoded only when needed; absent: all bodies are decoded at once. */
   readonly plain?: PlainReader;
   /** The features of a body that cost more than tokens or need permission. */
   readonly extras: ExtrasTable;
   /** Writes an answer that is not streamed. */
-  writeReply(reply: Reply, echo: Echo): JsonObject;
+  writeReply(reply: Reply, context: ResponseContext): JsonObject;
   /** Creates the writer of a streamed answer. Its `end()` returns the frames that end the stream. */
-  writer(echo: Echo): Machine<ReplyEvent, Frame>;
+  writer(context: ResponseContext): Machine<ReplyEvent, Frame>;
   /** Returns whether a frame reports the usage of the whole answer. */
   hasUsage(frame: Frame): boolean;
   /** Replaces the usage in the JSON text of a whole answer, or of a frame that has one. */

@@ -2,7 +2,7 @@
 import type { GatewayError } from "../errors.ts";
 import { type Edits, findValue, type ObjectText } from "../json/mod.ts";
 import { replaceSpan, type Span } from "../text.ts";
-import type { Echo, Frame } from "./codec.ts";
+import type { Frame, ResponseContext } from "./codec.ts";
 
 /** Relays a stream. Frames stay unchanged except for the edits that each protocol documents. */
 export interface RelayMachine {
@@ -23,11 +23,11 @@ export interface Relay {
   /** Returns further edits of the body of a streaming request; absent: there are none. */
   streamEdits?(body: ObjectText): Edits;
   /** Returns further edits of the body of a request whose answer is stored; absent: there are none. */
-  keeperEdits?(echo: Echo, body: ObjectText): Edits;
+  keeperEdits?(context: ResponseContext, body: ObjectText): Edits;
   /** Stores a whole answer if required. @returns the answer without what only `keeperEdits` asked for */
-  keepReply?(answer: ObjectText, echo: Echo): ObjectText;
+  keepReply?(answer: ObjectText, context: ResponseContext): ObjectText;
   /** Creates the machine that relays one stream. */
-  machine(echo: Echo): RelayMachine;
+  machine(context: ResponseContext): RelayMachine;
 }
 
 /** Returns a frame's data with the public id in place of the model at a path, if there is one. */

@@ -4,12 +4,12 @@ import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonObject, scanMembers, splicePath } from "../json/mod.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
-import type { Echo } from "../protocols/codec.ts";
+import type { ResponseContext } from "../protocols/codec.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { ClientRequest } from "../upstreams/upstream.ts";
 import type { Candidate } from "./candidates.ts";
-import { BETAS, type Screened } from "./extras.ts";
+import { BETAS, type ScreenedBody } from "./extras.ts";
 import { limitRequestsFor, type OutputCap, planSpending } from "./spending_plan.ts";
 import type { RequestState } from "./state.ts";
 import { longestMs } from "./targets.ts";
@@ -36,7 +36,7 @@ export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];
  */
 export async function admitRequest(
   candidates: readonly Candidate[],
-  screened: Screened,
+  screened: ScreenedBody,
   state: RequestState,
 ): Promise<AdmittedModels> {
   const admitted = await admitAny(candidates, (first, others) => admitFirst(first, others, { screened, state }));
@@ -67,7 +67,7 @@ export async function admitAny<C, A>(
 
 /** A request that was read but is not yet admitted. */
 interface ReadRequest {
-  screened: Screened;
+  screened: ScreenedBody;
   state: RequestState;
 }
 
@@ -132,7 +132,7 @@ function admittedModel(
     cap,
     limitRequests,
     client: {
-      echo: new RequestEcho({ model, prompt, cap }, request),
+      responseContext: new LazyResponseContext({ model, prompt, cap }, request),
       body: cap === undefined ? body : scanMembers(splicePath(body, cap.param.split("."), String(cap.tokens))),
       header: (name) => name === BETAS && betas !== undefined ? betas.value : headers.get(name),
     },
@@ -142,14 +142,14 @@ function admittedModel(
 /**
  * The parts of a text request that its answer repeats. The body is parsed only if an answer repeats it, which is rare.
  */
-class RequestEcho implements Echo {
+class LazyResponseContext implements ResponseContext {
   readonly requestId: string;
   readonly createdAt: number;
   readonly completedAt: () => number;
   readonly model: string;
-  readonly prompt: Echo["prompt"];
-  readonly keeper?: NonNullable<Echo["keeper"]>;
-  readonly #body: Screened["body"];
+  readonly prompt: ResponseContext["prompt"];
+  readonly keeper?: NonNullable<ResponseContext["keeper"]>;
+  readonly #body: ScreenedBody["body"];
   readonly #cap: OutputCap | undefined;
 
   constructor(

@@ -8,28 +8,33 @@ import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
 import type { Attempt, AttemptOptions, EndedAttempt } from "../routing/retry.ts";
 import { describeCause } from "../server/cause.ts";
+import type { AnswerHeader } from "../server/router.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
 import { plainText } from "../text.ts";
-import type { Routing } from "./targets.ts";
+import { deadlineMs, type Routing } from "./targets.ts";
 import { type Health, type Permit, type TargetKey, targetName } from "../routing/health.ts";
 
 /** Longest message of an attempt or a failure, in UTF-16 code units. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Returns the options of `attemptTargets` for a request: the caller's own, and the services of the gateway. */
+/**
+ * Returns the options of `attemptTargets` for a request: the caller's own, and the services of the gateway. Without a
+ * deadline, the time limit of the first target applies.
+ */
 export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
-  { requestId, signal, meter, choices, key, deadlineMs, once, ask, isOver }:
-    & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
-    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted" | "skip"> },
+  { requestId, signal, meter, choices, key, deadlineMs: maxMs, atMostOnce, send, isOver }:
+    & Pick<AttemptOptions<T>, "choices" | "key" | "atMostOnce" | "send" | "isOver">
+    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted" | "skip"> }
+    & Partial<Pick<AttemptOptions<T>, "deadlineMs">>,
 ): AttemptOptions<T> {
   const { health, config, observer, monotonic, random } = gateway;
   return {
     choices,
     key,
-    deadlineMs,
-    once,
-    ask,
+    deadlineMs: maxMs ?? deadlineMs(choices, gateway),
+    atMostOnce,
+    send,
     isOver,
     health,
     maxAttempts: config.routing.attempts,
@@ -45,6 +50,15 @@ export function attemptsWith<T>(
     skipped: (targets) => meter.skip(targets),
     failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
   };
+}
+
+/** Returns the response headers that name the target of the last attempt. */
+export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
+  return [
+    ["x-sluice-upstream", target.upstream],
+    ["x-sluice-model", model.id],
+    ["x-sluice-attempts", String(number)],
+  ];
 }
 
 /** Logs the failure of a target, and keeps it as its last one. */

@@ -73,7 +73,7 @@ export interface SentRequest {
 }
 
 /** Facts about the answer so far, which decide whether its cost can be counted. */
-export interface Shown {
+export interface AnswerFacts {
   /** True if the upstream sent a reasoning block. */
   reasoning: boolean;
   /** True if the upstream reported the input tokens. */
@@ -85,13 +85,13 @@ export interface Shown {
  * itself. Returns false if there may be hidden output, or input that only the upstream can count. An answer that is not
  * streamed shows nothing before its end.
  */
-export function isCountable(prompt: Prompt, sent: SentRequest, shown: Shown): boolean {
-  if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
+export function isCountable(prompt: Prompt, sent: SentRequest, facts: AnswerFacts): boolean {
+  if (!prompt.stream || facts.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
   // Only text is counted.
   if (sent.model.architecture.output_modalities.some((modality) => modality !== "text")) return false;
   // Rejected prediction tokens are billed but not shown.
   if (mayReason(prompt, sent) || prompt.unknownMembers?.members.prediction !== undefined) return false;
-  return shown.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
+  return facts.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
 }
 
 /** Returns true if the model can reason and the request does not effectively disable reasoning. */

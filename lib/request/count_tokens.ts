@@ -7,15 +7,15 @@ import { writeLongParts } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { documentSize } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
-import type { Permits } from "../protocols/codec.ts";
+import type { ClientPermissions } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
 
 /**
- * Returns the permits of a request that is only counted. Nothing is sent to a vendor, so every tool and item passes.
+ * Returns the permissions of a request that is only counted. Nothing is sent to a vendor, so every tool and item passes.
  */
-export function permitsForCounting({ caller }: RouteContext): Permits {
+export function countingPermissions({ caller }: RouteContext): ClientPermissions {
   return { vendorState: requireCaller(caller).group.vendor_state === true, checkTool() {}, checkItem() {} };
 }
 
@@ -26,7 +26,7 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   const { value } = body;
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
   checkBody(countTokensSchema, value);
-  const steps = readCountSteps(value, permitsForCounting(context));
+  const steps = readCountSteps(value, countingPermissions(context));
   const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(prompt.model, context);
   if (isLong) await writeLongParts(prompt);

@@ -17,7 +17,7 @@ import {
   spliceMembers,
   writeJson,
 } from "../json/mod.ts";
-import type { Codec, Permits } from "../protocols/codec.ts";
+import type { ClientPermissions, Codec } from "../protocols/codec.ts";
 import {
   asksForSomething,
   type Extra,
@@ -45,7 +45,7 @@ export interface Betas {
 export const BETAS = "anthropic-beta";
 
 /** A request body without the features that the caller may not use. */
-export class Screened implements Permits {
+export class ScreenedBody implements ClientPermissions {
   body: JsonBody;
   readonly vendorState: boolean;
   readonly permissions: ExtraPermissions;

@@ -15,8 +15,8 @@ export interface Fitted {
   countInput: () => Promise<number>;
 }
 
-/** The conditions that a prompt must fit. */
-export interface Fit {
+/** The model that a prompt must fit, and the limits of its output. */
+export interface FitOptions {
   model: Model;
   codec: Codec;
   /** True if the upstream itself refuses prompts that are too long. */
@@ -31,14 +31,14 @@ export interface Fit {
  * refused.
  * @throws {GatewayError} `invalid`, with the message that clients of the protocol know
  */
-export function fitContext(prompt: Prompt, fit: Fit): Fitted | Promise<Fitted> {
-  if (fit.checkedUpstream && prompt.truncation !== "auto") {
-    return { prompt, countInput: countOnce(prompt, fit.model.context_length) };
+export function fitContext(prompt: Prompt, options: FitOptions): Fitted | Promise<Fitted> {
+  if (options.checkedUpstream && prompt.truncation !== "auto") {
+    return { prompt, countInput: countOnce(prompt, options.model.context_length) };
   }
-  return countAndFit(prompt, fit);
+  return countAndFit(prompt, options);
 }
 
-async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0 }: Fit): Promise<Fitted> {
+async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0 }: FitOptions): Promise<Fitted> {
   const limit = model.context_length;
   const room = limit - output;
   const counts = await countMessages(prompt, await loadTokenCounter());

@@ -62,5 +62,5 @@ export function streamedAnswer(
   };
   return answer.type === "frames"
     ? { feed: answer.feed, ...shared }
-    : { feed: answer.feed, writer: new EventWriter(codec.writer(client.echo)), ...shared };
+    : { feed: answer.feed, writer: new EventWriter(codec.writer(client.responseContext)), ...shared };
 }

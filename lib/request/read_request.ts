@@ -10,12 +10,12 @@ import type { Codec } from "../protocols/codec.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_REQUEST_BYTES, runSlicedNow, yieldToEventLoop } from "../scheduler.ts";
 import { headOf } from "../server/body.ts";
-import { Screened } from "./extras.ts";
+import { ScreenedBody } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";
 
 /** Reads and checks the body. @throws {GatewayError} as `RouteContext.readJson`, and `invalid` */
-export async function readRequest({ codec, request, context, meter }: RequestState): Promise<Screened> {
+export async function readRequest({ codec, request, context, meter }: RequestState): Promise<ScreenedBody> {
   attributeRequest(meter, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
   // Only the bodies of relayed requests are scanned instead of parsed.
@@ -26,7 +26,7 @@ export async function readRequest({ codec, request, context, meter }: RequestSta
   const isValid = plain !== undefined && body.scanned !== undefined &&
     acceptsHead(schema, plain.contents.shapes.keys(), body.scanned.head);
   if (!isValid) checkBody(schema, body.value);
-  return new Screened(body, codec, requireCaller(context.caller));
+  return new ScreenedBody(body, codec, requireCaller(context.caller));
 }
 
 /** Returns whether all targets of a model speak the client's protocol. Their requests need no canonical prompt. */
@@ -42,7 +42,7 @@ function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway
  * here, in slices if it is long.
  * @throws {GatewayError} `invalid`
  */
-export async function decodePrompt(screened: Screened, codec: Codec): Promise<Prompt> {
+export async function decodePrompt(screened: ScreenedBody, codec: Codec): Promise<Prompt> {
   const { body, permissions } = screened;
   const { scanned } = body;
   if (scanned !== undefined && codec.plain !== undefined) {

@@ -50,7 +50,7 @@ export class ToolScreening {
 
   /**
    * Screens the lists of tools, then `tool_choice`.
-   * @throws {GatewayError} `invalid` as the constructor of `Screened`
+   * @throws {GatewayError} `invalid` as the constructor of `ScreenedBody`
    */
   screen(): void {
     const { nested } = this.#table;

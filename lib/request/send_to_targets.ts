@@ -13,7 +13,7 @@ import { streamedAnswer } from "./open_stream.ts";
 import type { AdmittedModel } from "./admit_request.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamLoop } from "./stream_loop.ts";
-import { attemptsWith, deadlineMs } from "./targets.ts";
+import { attemptsWith } from "./attempts.ts";
 
 /** An answer that has begun, and the attempt that got it. */
 export interface TargetAnswer {
@@ -59,7 +59,7 @@ export function sendForStream(choices: readonly Choice[], loop: StreamLoop, stat
 async function sendToTargets<T>(
   choices: readonly Choice[],
   state: RequestState,
-  ask: AttemptOptions<T>["ask"],
+  send: AttemptOptions<T>["send"],
 ): Promise<T> {
   const { context: { gateway, requestId }, key, signal, meter } = state;
   const answered = await attemptTargets(
@@ -69,8 +69,7 @@ async function sendToTargets<T>(
       meter,
       choices,
       key,
-      deadlineMs: deadlineMs(choices, gateway),
-      ask,
+      send,
       isOver: () => signal.aborted || meter.ended || state.clientHasDisconnected,
     }),
   );
@@ -93,7 +92,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const current = state.attempt?.model ?? state.admitted[0].model;
   if (model !== current) await takeModelLimits(admitted, state.meter);
-  const dropped = new UnsupportedParameters(client.echo);
+  const dropped = new UnsupportedParameters(client.responseContext);
   for (const name of admitted.dropped.names) dropped.add(name);
   const fitted = await fitContext(prompt, {
     model,

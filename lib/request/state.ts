@@ -9,12 +9,13 @@ import type { Meter } from "../billing/meter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Attempt } from "../routing/retry.ts";
 import type { AdmittedModel, AdmittedModels } from "./admit_request.ts";
-import { beginDrain, ClientWatch, isCountable, type Shown } from "./client_disconnect.ts";
+import { type AnswerFacts, beginDrain, ClientWatch, isCountable } from "./client_disconnect.ts";
 import { addLimitHeaders, failDisconnected, openRequestMeter, reasonOf, settleFailure } from "./request_meter.ts";
 import { affinityOf, type Conversation } from "./conversation.ts";
-import { headersOfAttempt, targetMs } from "./targets.ts";
+import { headersOfAttempt } from "./attempts.ts";
+import { targetMs } from "./targets.ts";
 
-const NOTHING_SHOWN: Shown = { reasoning: false, input: false };
+const NO_ANSWER: AnswerFacts = { reasoning: false, input: false };
 
 /** One text request, from its arrival to its entry in the ledger. */
 export class RequestState {
@@ -108,13 +109,13 @@ export class RequestState {
    * Begins to drain the answer of a client that has disconnected, if the bill depends on it.
    * @returns true if the answer is drained, within the target's time limit
    */
-  drainForBill(received: Readonly<Shown>): boolean {
+  drainForBill(facts: Readonly<AnswerFacts>): boolean {
     if (this.#isDraining || this.attempt === undefined || this.signal.aborted) return this.#isDraining;
     const { attempt, dropped, context, meter } = this;
     const { model } = attempt;
     const { prompt, sheet } = this.admittedAs(model);
     const countable = () =>
-      isCountable(prompt, { model, upstreamProtocol: context.record.upstreamProtocol, dropped }, received);
+      isCountable(prompt, { model, upstreamProtocol: context.record.upstreamProtocol, dropped }, facts);
     this.#isDraining = beginDrain({ model, sheet, isCountable: countable, meter }, context);
     if (!this.#isDraining) return false;
     const late = new GatewayError("timeout", "The upstream took too long for a client that has disconnected");
@@ -126,7 +127,7 @@ export class RequestState {
 
   /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
   drainOrCancel(): void {
-    if (!this.meter.hasAttempted || !this.drainForBill(NOTHING_SHOWN)) this.#upstreamCall.abort();
+    if (!this.meter.hasAttempted || !this.drainForBill(NO_ANSWER)) this.#upstreamCall.abort();
   }
 
   /** Settles a request whose client disconnected and that no target answered. */
@@ -145,7 +146,7 @@ export class RequestState {
 
   /** Returns the frames of an error in a stream without an answer. */
   errorFrames(error: GatewayError): Frame[] {
-    const writer = this.codec.writer(this.admitted[0].client.echo);
+    const writer = this.codec.writer(this.admitted[0].client.responseContext);
     return [...writer.push({ type: "error", error }), ...writer.end()];
   }
 

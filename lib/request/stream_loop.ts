@@ -11,7 +11,7 @@ import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
-import type { Shown } from "./client_disconnect.ts";
+import type { AnswerFacts } from "./client_disconnect.ts";
 import type { EventWriter } from "./event_writer.ts";
 import type { TargetMeasurement } from "./attempts.ts";
 import type { StreamMeter } from "./stream_meter.ts";
@@ -29,7 +29,7 @@ export type StreamedAnswer =
 /** The part of the request state that the loop calls. */
 export interface StreamedRequest {
   /** Begins to drain an answer whose client has disconnected. @returns false if it is to be cancelled */
-  drainForBill(shown: Readonly<Shown>): boolean;
+  drainForBill(facts: Readonly<AnswerFacts>): boolean;
   /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
   drainOrCancel(): void;
   /** Settles a request whose client disconnected and that no target answered. */
@@ -362,7 +362,7 @@ export class StreamLoop {
   /** Cancels or drains an answer whose client has disconnected. */
   #drainOrCancel(): void {
     const { meter } = this.#answer as StreamedAnswer;
-    const drains = this.#options.request.drainForBill(meter.shown);
+    const drains = this.#options.request.drainForBill(meter.facts);
     meter.disconnected(drains);
     if (!drains || this.#ready.includes(undefined)) return this.#stop();
     this.#stage = "draining";

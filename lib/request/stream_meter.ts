@@ -11,7 +11,7 @@ import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type ChargedTokens, type EndedAnswer, readTokens, type TokenCounts } from "./settle_reply.ts";
-import type { Shown } from "./client_disconnect.ts";
+import type { AnswerFacts } from "./client_disconnect.ts";
 import type { OtherAnswers } from "./other_answers.ts";
 import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
@@ -64,7 +64,7 @@ export class StreamMeter {
   /** Latest frame that is a JSON object. */
   #latest: Frame | undefined;
   #input: TokenUsage = {};
-  readonly #shown: Shown = { reasoning: false, input: false };
+  readonly #facts: AnswerFacts = { reasoning: false, input: false };
   #hasBegun = false;
   /** True if the client received any part of the answer. */
   #wasSent = false;
@@ -78,8 +78,8 @@ export class StreamMeter {
   }
 
   /** Facts about the stream for `isCountable`. */
-  get shown(): Readonly<Shown> {
-    return this.#shown;
+  get facts(): Readonly<AnswerFacts> {
+    return this.#facts;
   }
 
   /** Token counting that must end before the next read; undefined if there is none. */
@@ -95,7 +95,7 @@ export class StreamMeter {
     for (const event of step.events) {
       if (event.type === "start") {
         this.#input = event.usage ?? this.#input;
-        this.#shown.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
+        this.#facts.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
       } else if (event.type === "finish") return this.#finish(step, event);
       else if (event.type === "error") return this.#takeError(step, event.error);
       else {
@@ -103,7 +103,7 @@ export class StreamMeter {
           this.#charge.meter.first();
           this.#hasBegun = true;
         }
-        if (event.type === "open" && event.block.type === "reasoning") this.#shown.reasoning = true;
+        if (event.type === "open" && event.block.type === "reasoning") this.#facts.reasoning = true;
       }
     }
     return this.#holdBack(step);

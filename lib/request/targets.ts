@@ -1,19 +1,15 @@
-/** Plans the targets of a request, and returns their time limits and response headers. */
+/** Plans the targets of a request, and returns their time limits. */
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
-import type { AnswerHeader } from "../server/router.ts";
 import { unitPrices } from "../billing/price.ts";
 import { drawOf } from "../routing/affinity.ts";
 import { targetName } from "../routing/health.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
-import type { Attempt } from "../routing/retry.ts";
 import { NO_PREFERENCES, type ProviderPreferences } from "../routing/preferences.ts";
 import { type Candidate, noTargetLeft, slugsOf } from "./candidates.ts";
 import type { Conversation } from "./conversation.ts";
-
-export { attemptsWith } from "./attempts.ts";
 
 /** The parts of a gateway that choose targets. */
 export type Routing = Pick<
@@ -115,15 +111,6 @@ export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { 
  */
 export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
   return first === undefined ? config.images.total_ms : targetMs(first, config);
-}
-
-/** Returns the response headers that name the target of the last attempt. */
-export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
-  return [
-    ["x-sluice-upstream", target.upstream],
-    ["x-sluice-model", model.id],
-    ["x-sluice-attempts", String(number)],
-  ];
 }
 
 /** Returns the longest time that a request can last, in milliseconds: the sum of the time limits of all its targets. */

@@ -9,7 +9,7 @@ import type { SettledReply } from "./settle_reply.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamLoop } from "./stream_loop.ts";
 import type { AnswerHeader } from "../server/router.ts";
-import { headersOfAttempt } from "./targets.ts";
+import { headersOfAttempt } from "./attempts.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
 /** Writes an answer that is not streamed. Its usage is the billed usage, even if the upstream reported another. */
@@ -26,7 +26,7 @@ export async function writeReply(
   }
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
   const read = await readLongCalls(billed, codec.protocol);
-  const body = codec.writeReply(read, client.echo);
+  const body = codec.writeReply(read, client.responseContext);
   if (keeper !== undefined) await keeper.written?.();
   return new JsonAnswer(await writeJsonSliced(body));
 }

@@ -6,7 +6,7 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { findModel } from "../request/candidates.ts";
-import { permitsForCounting } from "../request/count_tokens.ts";
+import { countingPermissions } from "../request/count_tokens.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -20,7 +20,7 @@ import { memoryOf } from "./serve_responses.ts";
 export async function countInputTokens(request: Request, context: RouteContext): Promise<Response> {
   const { body } = await recallBody(await context.readJson(), memoryOf(request, context), context);
   checkBody(responses.schema, body.value);
-  const prompt = responses.readPrompt(body.value, permitsForCounting(context));
+  const prompt = responses.readPrompt(body.value, countingPermissions(context));
   findModel(prompt.model, context);
   if (documentSize(body) > LONG_TEXT_CHARS) await writeLongParts(prompt);
   const input_tokens = await countPrompt(prompt, await loadTokenCounter());

@@ -7,7 +7,7 @@ import { ClientWatch } from "../request/client_disconnect.ts";
 import { droppedHeader } from "../request/write_response.ts";
 import type { MeteredWork } from "../request/request_meter.ts";
 import { takeModelLimits } from "../request/send_to_targets.ts";
-import { attemptsWith, deadlineMs, headersOfAttempt } from "../request/targets.ts";
+import { attemptsWith, headersOfAttempt } from "../request/attempts.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -23,7 +23,7 @@ export interface RetrievalWork<R extends RetrievalRequest, A> {
   admitted: readonly AdmittedCandidate<R>[];
   preferences: ProviderPreferences;
   /** Calls an upstream. */
-  ask: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
+  call: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
 }
 
 /** The answer of a target. */
@@ -63,9 +63,8 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
       meter,
       key,
       choices,
-      deadlineMs: deadlineMs(choices, gateway),
       isOver: () => upstreamCall.signal.aborted || meter.ended || watch.hasDisconnected,
-      async ask(attempt) {
+      async send(attempt) {
         upstreamCall.signal.throwIfAborted();
         const candidate = work.admitted.find(({ model }) => model === attempt.model);
         const upstream = gateway.retrievalUpstreams.get(attempt.target.upstream);
@@ -78,7 +77,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         meter.attempt(target.upstream, target);
         const { signal } = upstreamCall;
         const dropped = new UnsupportedParameters();
-        const answer = await work.ask(upstream, {
+        const answer = await work.call(upstream, {
           ...{ request: candidate.request, model, target, signal, dropped },
           identify: (requestId) => meter.identify(requestId),
         });

@@ -22,7 +22,7 @@ interface RetrievalEndpoint<R extends RetrievalRequest, A> {
   check: (body: JsonBody) => void;
   /** Reads a validated body for a model. @throws {GatewayError} `invalid` */
   read: (body: JsonBody, model: Model) => R;
-  ask: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
+  call: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
   write: (
     answer: RetrievalAnswer<R, A>,
     settled: SettledRetrieval,
@@ -37,7 +37,7 @@ export function createEmbeddings(client: Request, context: RouteContext): Promis
     kind: "embedding",
     check: checkEmbeddingsBody,
     read: readEmbeddings,
-    ask: (upstream, call) => upstream.embed(call),
+    call: (upstream, call) => upstream.embed(call),
     write: writeEmbeddings,
   });
 }
@@ -49,7 +49,7 @@ export function rerankDocuments(client: Request, context: RouteContext): Promise
     kind: "rerank",
     check: checkRerankBody,
     read: readRerank,
-    ask: (upstream, call) => upstream.rerank(call),
+    call: (upstream, call) => upstream.rerank(call),
     write: writeReranking,
   });
 }
@@ -57,7 +57,7 @@ export function rerankDocuments(client: Request, context: RouteContext): Promise
 function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number; searches?: number }>(
   client: Request,
   context: RouteContext,
-  { name, kind, check, read, ask, write }: RetrievalEndpoint<R, A>,
+  { name, kind, check, read, call, write }: RetrievalEndpoint<R, A>,
 ): Promise<Response> {
   // 1. The app has matched the route and authenticated the key. From here on the request is metered.
   return runMetered(client, { context, endpoint: name }, async (metered) => {
@@ -71,7 +71,7 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     // 6. Reserve limits and budget for the most that the request can cost.
     const admitted = await admitRetrieval(candidates, { meter, context });
     // 7, 8. Call one target after another until one answers.
-    const answer = await sendRetrieval({ client, context, metered, admitted, preferences, ask });
+    const answer = await sendRetrieval({ client, context, metered, admitted, preferences, call });
     // 11. Settle: the ledger entry is durable before the first byte goes out.
     const settled = await settleRetrieval(answer, meter);
     // 12. Write the answer.

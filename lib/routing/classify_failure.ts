@@ -16,7 +16,7 @@ export interface FailureClass {
 /** Facts about the attempt. */
 export interface AttemptFacts {
   /** True if work must not be done twice. Final errors end the request then. */
-  once?: boolean;
+  atMostOnce?: boolean;
   /** True if the target's breaker was half-open. An error of a trial must not fail the client's request. */
   isTrial?: boolean;
 }
@@ -72,10 +72,13 @@ const NEITHER: TargetOutcome = { type: "neither" };
 const FINAL: FailureClass = { outcome: NEITHER, repeat: "never", next: "none" };
 
 /** Classifies an error that was thrown before the client received any part of the answer. */
-export function classifyFailure(error: unknown, { once = false, isTrial = false }: AttemptFacts = {}): FailureClass {
+export function classifyFailure(
+  error: unknown,
+  { atMostOnce = false, isTrial = false }: AttemptFacts = {},
+): FailureClass {
   if (!(error instanceof GatewayError)) return FINAL;
   const failureClass = classifyKind(error);
-  if (!once || !error.final || FAULTS_BEFORE_WORK.has(error.fault) || (isTrial && error.fault === "status")) {
+  if (!atMostOnce || !error.final || FAULTS_BEFORE_WORK.has(error.fault) || (isTrial && error.fault === "status")) {
     return failureClass;
   }
   return { ...failureClass, repeat: "never", next: "none" };

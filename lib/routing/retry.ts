@@ -47,7 +47,7 @@ export interface AttemptOptions<T> {
   /** Time within which the last attempt must begin, in milliseconds. */
   deadlineMs: number;
   /** True if an attempt that may have begun its work must not be repeated. */
-  once?: boolean;
+  atMostOnce?: boolean;
   /** A monotonic clock, in milliseconds. */
   monotonic: () => number;
   /** Returns a random number from 0 to less than 1. */
@@ -58,7 +58,7 @@ export interface AttemptOptions<T> {
    * Makes one attempt. It resolves as soon as the client may receive a part of the answer: no other attempt follows.
    * It may call `answered` before, once the answer has begun, so that a failure after that is reported second.
    */
-  ask: (attempt: Attempt, answered: () => void) => Promise<T>;
+  send: (attempt: Attempt, answered: () => void) => Promise<T>;
   /** Returns true if no other attempt is wanted, for example because the client has disconnected. */
   isOver: () => boolean;
   /** Called at the end of each attempt, or when its answer begins. */
@@ -92,14 +92,6 @@ interface Candidate {
   wasTried: boolean;
 }
 
-/** An attempt that has begun. */
-interface BegunAttempt {
-  candidate: Candidate;
-  attempt: Attempt;
-  /** When it began, by the monotonic clock. */
-  begunAt: number;
-}
-
 /** The candidate to try next, with its permit. */
 interface NextCandidate {
   candidate: Candidate;
@@ -130,7 +122,7 @@ class TargetAttempts<T> {
   }
 
   async run(): Promise<T> {
-    const { health, ask, ended } = this.#parts;
+    const { health, send, ended } = this.#parts;
     while (true) {
       if (this.#remaining[0]?.wasTried === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
       const next = this.#find(this.#remaining) ?? await this.#wait();
@@ -153,7 +145,7 @@ class TargetAttempts<T> {
         this.#reportSkipped(candidate.choice);
       };
       try {
-        const answer = await ask(attempt, answered);
+        const answer = await send(attempt, answered);
         answered();
         return answer;
       } catch (error) {
@@ -251,10 +243,13 @@ class TargetAttempts<T> {
   }
 
   /** Handles the failure of an attempt. @throws the error of the request if no other attempt may follow */
-  #failed(error: unknown, { candidate, attempt, begunAt }: BegunAttempt): void {
-    const { health, once = false, isOver, monotonic } = this.#parts;
+  #failed(
+    error: unknown,
+    { candidate, attempt, begunAt }: { candidate: Candidate; attempt: Attempt; begunAt: number },
+  ): void {
+    const { health, atMostOnce = false, isOver, monotonic } = this.#parts;
     const { permit } = attempt;
-    const failure = classifyFailure(error, { once, isTrial: permit.isTrial });
+    const failure = classifyFailure(error, { atMostOnce, isTrial: permit.isTrial });
     const { type } = failure.outcome;
     // An attempt that ended because the client disconnected says nothing about the target.
     const isDone = isOver();

@@ -1,6 +1,7 @@
 /** The store of operators' state: the log of their changes, one-time sign-in links, and sessions that were ended. */
 import type { JsonObject } from "../json/mod.ts";
 import type { KeyRecord } from "./keys.ts";
+import { isoTime } from "./times.ts";
 
 /** All authors of changes. */
 export const CHANGE_AUTHORS = [
@@ -124,10 +125,6 @@ function describeKey({ name, group, disabled, rules, ...times }: KeyRecord): Jso
     revoked_at: isoTime(revokedAt),
     former_until: isoTime(former?.until),
   };
-}
-
-function isoTime(time: number | undefined): string | null {
-  return time === undefined ? null : new Date(time).toISOString();
 }
 
 /** A row of `change_log`, with integers as the database returns them. */

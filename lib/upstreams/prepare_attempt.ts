@@ -66,7 +66,7 @@ export function createAttemptMaker(
    */
   function canRelay(call: Call, { protocol, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
-    if (protocol !== prompt.protocol || prompt !== client.echo.prompt) return false;
+    if (protocol !== prompt.protocol || prompt !== client.responseContext.prompt) return false;
     const { maxTokens = Infinity } = prompt;
     if (vendor.hasLeastTokens === true && maxTokens < minTokens) return false;
     if (prompt.plain !== undefined) {
@@ -84,7 +84,7 @@ export function createAttemptMaker(
       }
     }
     // A signature of the target may be in an envelope of the gateway, which a relay could not remove.
-    return hasTexts(client.echo.request, signatures);
+    return hasTexts(client.responseContext.request, signatures);
   }
 
   /** Returns the route of a target and a client's protocol. It is created once. */

@@ -42,7 +42,7 @@ export function relayBody(
   const removed = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = removed.length === 0 ? client.body : without(client.body.text, removed);
   const streamEdits = prompt.stream ? relay.streamEdits?.(body) ?? NO_EDITS : NO_EDITS;
-  const keeperEdits = relay.keeperEdits?.(client.echo, body) ?? NO_EDITS;
+  const keeperEdits = relay.keeperEdits?.(client.responseContext, body) ?? NO_EDITS;
   const relayEdits = keeperEdits === NO_EDITS ? streamEdits : { ...streamEdits, ...keeperEdits };
   const quirkChanges = quirk.body === undefined ? NO_EDITS : quirkEdits(
     sentBody(parsedPart(client, { prompt, quirk }), { removed, relayEdits }),
@@ -65,11 +65,11 @@ export function relayBody(
 
 /** Returns the part of the body that the quirk may change. Most quirks do not change plain messages of usual forms. */
 function parsedPart(
-  { body: { scanned }, echo }: Call["client"],
+  { body: { scanned }, responseContext }: Call["client"],
   { prompt: { plain }, quirk }: { prompt: Prompt; quirk: Quirk },
 ): JsonObject {
   const isUsual = plain !== undefined && !plain.hasRareForms && quirk.changesAllMessages !== true;
-  return isUsual && scanned !== undefined ? scanned.head : echo.request;
+  return isUsual && scanned !== undefined ? scanned.head : responseContext.request;
 }
 
 /** Returns the body's text without the dropped members, given by names or paths. */
@@ -119,13 +119,13 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     protocol,
     body,
     stream(incoming) {
-      const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.echo));
+      const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.responseContext));
       return { type: "frames", feed: relayFeed(incoming, { quirk, filter }, translator) };
     },
     writeWhole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
-      const shown = relay.keepReply?.(answer, client.echo) ?? answer;
-      return { type: "text", text: replyWithModel(shown, client.echo.model, relay), reply };
+      const shown = relay.keepReply?.(answer, client.responseContext) ?? answer;
+      return { type: "text", text: replyWithModel(shown, client.responseContext.model, relay), reply };
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonDocument, ObjectText } from "../json/mod.ts";
 import type { ResponseHeader } from "../http1/mod.ts";
-import type { Echo, Frame, PrewrittenJson } from "../protocols/codec.ts";
+import type { Frame, PrewrittenJson, ResponseContext } from "../protocols/codec.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Origin } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
@@ -58,7 +58,7 @@ export type Answer =
 /** The client's request, for upstreams that speak its protocol. */
 export interface ClientRequest {
   /** The parts of the request that an answer may repeat. */
-  echo: Echo;
+  responseContext: ResponseContext;
   /** The body as the client wrote it. `scanned` is set if its contents are not parsed. */
   body: ObjectText & Pick<JsonDocument, "scanned">;
   /** Returns the value of a header; null if the request does not have it. */

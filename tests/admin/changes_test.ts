@@ -5,6 +5,7 @@ import type { JsonObject } from "../../lib/json/mod.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, startConsole } from "../console/browser.ts";
 import { ask, errorOf } from "./admin_client.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 Deno.test("each change of a key is logged with operator, time, address and members, for the admin API and the console", async () => {
   await using gateway = startConsole({ trusted_proxies: ["127.0.0.0/8"] });
@@ -94,13 +95,8 @@ Deno.test("the change log is read page by page, by the admin API and the console
 
 Deno.test("configDifferences() names changed members, with rows by id, and no secrets", () => {
   const env = (name: string) => `secret-value-of-${name}`;
-  const model = (id: string, prompt: string) => ({
-    id,
-    created: 0,
-    context_length: 10,
-    pricing: { prompt, completion: "0" },
-    targets: [{ upstream: "host", model: "m" }],
-  });
+  const model = (id: string, prompt: string) =>
+    plainModel({ id, pricing: { prompt, completion: "0" }, targets: [{ upstream: "host", model: "m" }] });
   const config = (models: JsonObject[], more: JsonObject = {}) =>
     parseConfig({
       upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1", api_key: { env: "UP" } } },

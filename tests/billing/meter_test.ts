@@ -12,14 +12,12 @@ import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { type Clock, createClock, settle } from "./simulator/clock.ts";
+import { plainModel } from "../support/plain_model.ts";
 
-const MODEL = modelSchema.parse({
-  id: "acme/one",
-  created: 0,
-  context_length: 1000,
+const MODEL = modelSchema.parse(plainModel({
   pricing: { prompt: "0.000000000001", completion: "0.000000000010", input_cache_read: "0" },
   targets: [{ upstream: "first", model: "one" }],
-});
+}));
 
 const CLAIMS: readonly LimitRequest[] = [
   { name: "key:key_a", unit: "requests", limit: 5, cost: 1, reportOnly: false },
@@ -614,13 +612,11 @@ Deno.test("Meter charges nothing for invalid tokens, and releases everything", a
   assertEquals((await remaining(limiter))[2], 2);
 });
 
-const OTHER = modelSchema.parse({
+const OTHER = modelSchema.parse(plainModel({
   id: "acme/other",
-  created: 0,
-  context_length: 1000,
   pricing: { prompt: "0.000000000002", completion: "0.000000000020", input_cache_read: "0" },
   targets: [{ upstream: "second", model: "other" }],
-});
+}));
 
 /** Limits of the other model. */
 const OWN: readonly LimitRequest[] = [

@@ -10,6 +10,7 @@ import type { BilledTokens, PriceSheet } from "../../lib/store/ledger.ts";
 import { seeded } from "../support/random.ts";
 import { entryOf, SHEET } from "./entries.ts";
 import { rounds } from "../support/skip.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 /** Digits of a decimal string, and the number of decimals. */
 function digitsOf(text: string): { digits: bigint; decimals: number } {
@@ -117,17 +118,13 @@ Deno.test("parseFactor() is exact or throws", () => {
 
 Deno.test("a request keeps the prices of its arrival across a price change", () => {
   const noon = Date.UTC(2026, 10, 21, 12);
-  const model = modelSchema.parse({
-    id: "acme/one",
-    created: 1,
-    context_length: 1000,
+  const model = modelSchema.parse(plainModel({
     pricing: { prompt: "1", completion: "1" },
     price_changes: [
       { from: "2026-11-21T14:00:00+01:00", prompt: "3", completion: "3" },
       { from: "2026-11-21T12:00:00Z", prompt: "2", completion: "2", input_cache_read: "0.1" },
     ],
-    targets: [{ upstream: "embedded", model: "echo" }],
-  });
+  }));
   const promptAt = (now: number) => pricingAt(model, now).prompt;
   assertEquals([noon - 1, noon, noon + 3_599_999, noon + 3_600_000].map(promptAt), ["1", "2", "2", "3"]);
   assertEquals(pricingAt(model, noon).input_cache_read, "0.1");

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway } from "../support/gateway.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 /** Members that Codex 0.169.0 requires: it rejects the list if a row lacks one. */
 const REQUIRED = [
@@ -24,14 +25,7 @@ function startCatalog(groups?: Record<string, Json>) {
   return startGateway({
     embedded_models: false,
     models: [
-      {
-        id: "acme/plain",
-        description: "Writes",
-        created: 0,
-        context_length: 32_000,
-        pricing: { prompt: "0", completion: "0" },
-        targets: ECHO,
-      },
+      plainModel({ id: "acme/plain", description: "Writes", context_length: 32_000, targets: ECHO }),
       model("openai/gpt-5.5", ECHO),
       model("openai/gpt-4.1", ECHO),
       model("acme/thinker", ECHO, {

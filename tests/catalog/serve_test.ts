@@ -9,18 +9,16 @@ import { PhaseTimers } from "../../lib/phase_timers.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
 import type { Json } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const FORMATS: readonly CatalogFormat[] = ["compatible", "native"];
 
 function row(id: string, output = "text"): Json {
-  return {
+  return plainModel({
     id,
-    created: 0,
-    context_length: 10,
     architecture: { output_modalities: [output] },
-    pricing: { prompt: "0", completion: "0" },
     targets: [{ upstream: "embedded", model: output === "image" ? "canvas" : "echo" }],
-  };
+  });
 }
 
 const config = parseConfig({

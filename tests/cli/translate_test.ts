@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { inFolder, reuseProcess, run } from "../support/program.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 reuseProcess();
 
@@ -39,14 +40,10 @@ Deno.test("translate writes a body for a vendor and a catalog model", async () =
   await inFolder(async (folder) => {
     const config = {
       upstreams: { local: { vendor: "ollama" } },
-      models: [{
-        id: "acme/one",
-        created: 1,
-        context_length: 1000,
-        pricing: { prompt: "0", completion: "0" },
+      models: [plainModel({
         supported_parameters: ["seed", "max_tokens"],
         targets: [{ upstream: "local", model: "real-one" }],
-      }],
+      })],
     };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
     const input = JSON.stringify({ ...BODIES.chat, user: "u", reasoning_effort: "high" });

@@ -102,32 +102,3 @@ crossOpenai("chat streams custom calls in pieces", gateway, async ({ client, mod
   }
   assertEquals([name, input], ["sql", 'select "a" from t']);
 });
-
-crossOpenai("runTools runs a function and ends with its result", gateway, async ({ client, model }) => {
-  for (const stream of [false, true]) {
-    const inputs: unknown[] = [];
-    const request = {
-      model,
-      messages: [{ role: "user" as const, content: 'call:get_weather {"city":"Oslo"}' }],
-      tools: [{
-        type: "function" as const,
-        function: {
-          name: "get_weather",
-          description: "Weather of a city",
-          parameters: { type: "object", properties: { city: { type: "string" } } },
-          parse: JSON.parse,
-          function: (input: unknown) => {
-            inputs.push(input);
-            return "Snow";
-          },
-        },
-      }],
-    };
-    const runner = stream
-      ? client.chat.completions.runTools({ ...request, stream: true })
-      : client.chat.completions.runTools(request);
-    assertEquals(await runner.finalContent(), "Snow");
-    assertEquals(inputs, [{ city: "Oslo" }]);
-    assertEquals(runner.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
-  }
-});

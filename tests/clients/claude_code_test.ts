@@ -2,19 +2,13 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { type Gateway, sharedGateway } from "./gateway.ts";
 import { type Body, parsed, post, readMessages } from "./sse.ts";
 import { droppedNames, ECHO, ROUTES, sharedCrossing } from "./upstreams.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
 /** A model of this name with these modes of reasoning, answered by echo. */
 function row(id: string, modes: string[]): Body {
-  return {
-    id,
-    created: 1_700_000_000,
-    context_length: 200_000,
-    pricing: { prompt: "0", completion: "0" },
-    reasoning: { modes, efforts: EFFORTS },
-    targets: [{ upstream: "embedded", model: "echo" }],
-  };
+  return plainModel({ id, context_length: 200_000, reasoning: { modes, efforts: EFFORTS } });
 }
 
 const gateway = sharedGateway({

@@ -4,6 +4,7 @@ import { ApiError, type Content, FunctionCallingConfigMode, GoogleGenAI, type Pa
 import { type Gateway, startGateway } from "./gateway.ts";
 import { caught } from "./sdks.ts";
 import { ECHO, type Route, ROUTES, routesOfTest, sharedCrossing } from "./upstreams.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const gateway = sharedCrossing();
 
@@ -190,13 +191,7 @@ Deno.test("@google/genai 3: an error within a stream is thrown", LEAKS, async ()
   await using faulty = await startGateway({
     config: {
       upstreams: { embedded: { vendor: "embedded" } },
-      models: [{
-        id: "t/fault",
-        created: 1,
-        context_length: 1000,
-        pricing: { prompt: "0", completion: "0" },
-        targets: [{ upstream: "embedded", model: "fault" }],
-      }],
+      models: [plainModel({ id: "t/fault", targets: [{ upstream: "embedded", model: "fault" }] })],
     },
   });
   const stream = await client(faulty).models.generateContentStream({ model: "t/fault", contents: "error-after:2" });

@@ -80,30 +80,6 @@ crossAnthropic("messages streams the calls that create answers", gateway, async 
   );
 });
 
-crossAnthropic("toolRunner runs a function and ends with its result", gateway, async ({ client, model }) => {
-  for (const stream of [false, true]) {
-    const inputs: unknown[] = [];
-    const tool = betaTool({
-      name: "get_weather",
-      description: "Weather of a city",
-      inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-      run: (input) => {
-        inputs.push(input);
-        return "Snow";
-      },
-    });
-    const final = await client.beta.messages.toolRunner({
-      model,
-      max_tokens: 200,
-      messages: [{ role: "user", content: 'call:get_weather {"city":"Oslo"}' }],
-      tools: [tool],
-      stream,
-    }).runUntilDone();
-    assertEquals(final.content.map((block) => block.type === "text" && block.text), ["Snow"]);
-    assertEquals(inputs, [{ city: "Oslo" }]);
-  }
-});
-
 for (const route of ROUTES) {
   const { model } = route;
   Deno.test(`@anthropic-ai/sdk 1, ${model}: toolRunner continues with the conversation kept by the client`, async () => {

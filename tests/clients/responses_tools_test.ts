@@ -1,8 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import OpenAI from "openai-7";
-import { ResponsesToolRunner } from "openai-7/helpers/responses-tool-runner";
-import { asInput, crossOpenai, openai } from "./sdks.ts";
-import { customCall, ROUTES, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
+import type OpenAI from "openai-7";
+import { asInput, crossOpenai } from "./sdks.ts";
+import { customCall, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -89,25 +88,3 @@ crossOpenai("responses calls custom tools, and takes their results", gateway, as
   });
   assertEquals((await client.responses.create({ model, input, tools: [SQL] })).output_text, "1 row");
 });
-
-for (const route of ROUTES) {
-  const { model } = route;
-  Deno.test(`openai 7, ${model}: the tool runner of responses runs a function and ends with its result`, async () => {
-    const client = openai(OpenAI, gateway(route), gateway(route).key);
-    for (const stream of [false, true]) {
-      const inputs: unknown[] = [];
-      const runner = new ResponsesToolRunner({
-        functions: [{
-          tool: WEATHER,
-          execute: (input) => {
-            inputs.push(input);
-            return "Snow";
-          },
-        }],
-      });
-      const input = 'call:get_weather {"city":"Oslo"}';
-      const final = await runner.run(client, { model, input, store: false }, { stream });
-      assertEquals([final.output_text, inputs], ["Snow", [{ city: "Oslo" }]]);
-    }
-  });
-}

@@ -14,6 +14,7 @@ import { StoreError } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
 import { openMemoryConfigs } from "./memory_configs.ts";
 import { until } from "../support/soon.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const ADMIN_KEY = "admin-key-0123456789";
 const BASE: JsonObject = {
@@ -347,13 +348,7 @@ async function startNode(options: NodeOptions): Promise<Node> {
 }
 
 function priced(prompt: string): Json[] {
-  return [{
-    id: "acme/one",
-    created: 1,
-    context_length: 1000,
-    pricing: { prompt, completion: "0" },
-    targets: [{ upstream: "embedded", model: "echo" }],
-  }];
+  return [plainModel({ pricing: { prompt, completion: "0" } })];
 }
 
 Deno.test("models, prices, groups and limits changed on one node by file, signal or admin API apply to all", async () => {

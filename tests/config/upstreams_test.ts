@@ -7,6 +7,7 @@ import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { type Vendor, VENDORS } from "../../lib/upstreams/vendors.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const SECRET = "sk-this-is-a-secret-0123456789";
 
@@ -156,13 +157,7 @@ Deno.test("parseConfig() rejects a key in the file, and does not repeat it", () 
 
 Deno.test("parseConfig() requires a protocol that the target's upstream supports", () => {
   const target = (more: JsonObject): JsonObject => ({
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10,
-      pricing: { prompt: "0", completion: "0" },
-      targets: [{ upstream: "one", model: "m", ...more }],
-    }],
+    models: [plainModel({ targets: [{ upstream: "one", model: "m", ...more }] })],
   });
   const local: JsonObject = { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" };
   assertEquals(problems(local, target({ protocol: "responses" })), [

@@ -2,16 +2,10 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { ConfigError } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 function model(id: string, change: JsonObject = {}): JsonObject {
-  return {
-    id,
-    created: 1,
-    context_length: 1000,
-    pricing: { prompt: "0.000000000003", completion: "0.00000125" },
-    targets: [{ upstream: "embedded", model: "echo" }],
-    ...change,
-  };
+  return plainModel({ id, pricing: { prompt: "0.000000000003", completion: "0.00000125" }, ...change });
 }
 
 function problems(file: Json, env: Readonly<Record<string, string>> = {}): string[] {

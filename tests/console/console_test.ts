@@ -3,6 +3,7 @@ import { formatUsd } from "../../lib/billing/money.ts";
 import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, startConsole } from "./browser.ts";
 import { freeEntryOf } from "../billing/reports/entries.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const PAGES = [
   "",
@@ -141,13 +142,7 @@ Deno.test("a viewer sees every page and changes nothing, in the console and the 
 Deno.test("names that look like markup are escaped", async () => {
   await using gateway = startConsole({
     upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
-    models: [{
-      id: "evil/model",
-      created: 0,
-      context_length: 10,
-      pricing: { prompt: "0", completion: "0" },
-      targets: [{ upstream: "host", model: "<script>alert(1)</script>" }],
-    }],
+    models: [plainModel({ id: "evil/model", targets: [{ upstream: "host", model: "<script>alert(1)</script>" }] })],
   });
   const browser = new Browser(gateway);
   await browser.signIn(ADMIN_KEY);
@@ -174,13 +169,7 @@ Deno.test("the console requires an admin side, and is not on the clients' listen
 
 Deno.test("a refused and a billed request are explained, and totals match the ledger", async () => {
   await using gateway = startConsole({
-    models: [{
-      id: "acme/echo",
-      created: 0,
-      context_length: 1_000,
-      pricing: { prompt: "0.001", completion: "0.002" },
-      targets: [{ upstream: "embedded", model: "echo" }],
-    }],
+    models: [plainModel({ id: "acme/echo", pricing: { prompt: "0.001", completion: "0.002" } })],
   });
   const { id } = await gateway.addKey();
   const limited = await gateway.addKey({ rules: { limits: { requests_per_minute: 1, report_only: false } } });

@@ -5,15 +5,10 @@ import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { startGateway } from "../support/gateway.ts";
 import { postChat } from "../support/post_chat.ts";
 import { signedIn, startConsole } from "./browser.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 /** A model with prices. */
-const PRICED = {
-  id: "acme/echo",
-  created: 0,
-  context_length: 1_000,
-  pricing: { prompt: "0.001", completion: "0.002" },
-  targets: [{ upstream: "embedded", model: "echo" }],
-};
+const PRICED = plainModel({ id: "acme/echo", pricing: { prompt: "0.001", completion: "0.002" } });
 
 const BODY = { model: "acme/echo", max_tokens: 16, messages: [{ role: "user", content: "one two" }] };
 

@@ -4,6 +4,7 @@ import { startGateway, upstream } from "../support/gateway.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 import { signedIn } from "./browser.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const OPTIONS = { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now, breakers: true };
 
@@ -28,13 +29,10 @@ function fileOf(urls: readonly string[], more: JsonObject = {}): JsonObject {
   return {
     admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } },
     upstreams: Object.fromEntries(urls.map((url, index) => [`host${index}`, upstream("openai-compatible", url)])),
-    models: [{
-      id: "acme/one",
-      created: 0,
-      context_length: 1_000,
+    models: [plainModel({
       pricing: { prompt: "0.001", completion: "0.002" },
       targets: urls.map((_, index) => ({ upstream: `host${index}`, model: `real-${index}`, priority: index })),
-    }],
+    })],
     ...more,
   };
 }
@@ -76,9 +74,7 @@ Deno.test("the page of models shows every price, that of the vendor, and those o
   await using gateway = startGateway({
     admin: { key: { env: "ADMIN_KEY" } },
     upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
-    models: [{
-      id: "acme/one",
-      created: 0,
+    models: [plainModel({
       context_length: 1_000_000,
       pricing: {
         ...prices,
@@ -96,7 +92,7 @@ Deno.test("the page of models shows every price, that of the vendor, and those o
       },
       price_changes: [{ from: "2999-01-01T00:00:00Z", prompt: "0.000001", completion: "0.000005" }],
       targets: [{ upstream: "host", model: "real", pricing: { prompt: "0.0000005", completion: "0.000003" } }],
-    }],
+    })],
   }, { ...OPTIONS, now: () => Date.parse("2026-11-23T12:00:00Z") });
   const { html } = await (await signedIn(gateway)).get("/models");
   const [, row = ""] = /<td ?>acme\/one<\/td>(.*?)<\/tr>/.exec(html) ?? [];

@@ -2,15 +2,10 @@ import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes
 import { freeEntryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, startConsole } from "./browser.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const ECHO = {
-  models: [{
-    id: "acme/echo",
-    created: 0,
-    context_length: 1_000,
-    pricing: { prompt: "0.001", completion: "0.002" },
-    targets: [{ upstream: "embedded", model: "echo" }],
-  }],
+  models: [plainModel({ id: "acme/echo", pricing: { prompt: "0.001", completion: "0.002" } })],
 };
 const HELLO = { model: "acme/echo", max_tokens: 16, messages: [{ role: "user", content: "one two" }] };
 

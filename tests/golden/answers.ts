@@ -4,7 +4,7 @@ import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.t
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import { CLIENTS, echoOf, PROTOCOLS } from "./crossings.ts";
+import { CLIENTS, PROTOCOLS, responseContextOf } from "./crossings.ts";
 import { readEvents, recordedStream } from "./recorded.ts";
 import { formatJson } from "./format_json.ts";
 
@@ -101,15 +101,15 @@ interface ClientAnswer {
 }
 
 function answerFor(client: Protocol, events: readonly ReplyEvent[]): ClientAnswer {
-  const echo = echoOf(client);
+  const context = responseContextOf(client);
   const codec = CLIENTS[client];
-  const writer = codec.writer(echo);
+  const writer = codec.writer(context);
   const frames = [...events.flatMap((event) => writer.push(event)), ...writer.end()];
   try {
-    return { reply: codec.writeReply(aggregateEvents(events), echo), frames };
+    return { reply: codec.writeReply(aggregateEvents(events), context), frames };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
-    const { status, body } = codec.writeError(error, echo.requestId);
+    const { status, body } = codec.writeError(error, context.requestId);
     return { error: { status, body }, frames };
   }
 }

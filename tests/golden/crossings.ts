@@ -3,7 +3,7 @@ import { EFFORTS, type Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
-import type { Echo } from "../../lib/protocols/codec.ts";
+import type { ResponseContext } from "../../lib/protocols/codec.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
@@ -107,7 +107,7 @@ const ASKED: Readonly<Record<Protocol, JsonObject>> = {
 };
 
 /** Returns the facts about a request that its answer repeats. */
-export function echoOf(protocol: Protocol, request: JsonObject = ASKED[protocol]): Echo {
+export function responseContextOf(protocol: Protocol, request: JsonObject = ASKED[protocol]): ResponseContext {
   const codec = CLIENTS[protocol];
   checkBody(codec.schema, request);
   return {

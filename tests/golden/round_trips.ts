@@ -12,19 +12,13 @@ import type {
 } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { CLIENTS, echoOf } from "./crossings.ts";
+import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
+import { CLIENTS, responseContextOf } from "./crossings.ts";
 
 /** Writes events as frames for a client. */
 export function writeFrames(events: readonly ReplyEvent[], client: Protocol, request?: JsonObject): Frame[] {
-  const writer = CLIENTS[client].writer(echoOf(client, request));
+  const writer = CLIENTS[client].writer(responseContextOf(client, request));
   return [...events.flatMap((event) => writer.push(event)), ...writer.end()];
-}
-
-/** Relays frames to a client that asked for usage. */
-export function relayed(frames: readonly Frame[], protocol: Protocol): Frame[] {
-  const machine = RELAYS[protocol].machine(echoOf(protocol));
-  return frames.flatMap((frame) => machine.push(frame));
 }
 
 /** Reads a client's stream with the upstream's reader of the same protocol. */
@@ -128,7 +122,7 @@ function totals(usage: TokenUsage): ReplySummary["usage"] {
 /** Returns the assistant message that a client sends back, as the prompt reader reads it. */
 export function replayBlocks(reply: Reply, client: Protocol): ContentBlock[] {
   const codec = CLIENTS[client];
-  const answer = codec.writeReply(reply, echoOf(client));
+  const answer = codec.writeReply(reply, responseContextOf(client));
   const prompt = codec.readPrompt(nextRequest(answer, client));
   return prompt.messages.filter(({ role }) => role === "assistant").flatMap(({ blocks }) => blocks);
 }

@@ -13,6 +13,7 @@ import { type Figure, publish } from "./figures.ts";
 import type { PeerCommand, Read, Seen, Written } from "./slow/peers.ts";
 import { weigh } from "./streams/weigh.ts";
 import { until } from "../support/soon.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 const READERS = 300;
 const WRITERS = 300;
@@ -42,13 +43,13 @@ const COMPLETION = 3_000_000n;
 const LIMITS = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrency: 20_000 };
 
 function configFor(port: number): string {
-  const model = (name: string) => ({
-    id: `acme/${name}`,
-    created: 1,
-    context_length: 10_000_000,
-    pricing: { prompt: "0.000001", completion: "0.000003" },
-    targets: [{ upstream: name, model: "m" }],
-  });
+  const model = (name: string) =>
+    plainModel({
+      id: `acme/${name}`,
+      context_length: 10_000_000,
+      pricing: { prompt: "0.000001", completion: "0.000003" },
+      targets: [{ upstream: name, model: "m" }],
+    });
   const upstream = (name: string) => ({
     vendor: "openai-compatible",
     base_url: `http://127.0.0.1:${port}/${name}/v1`,

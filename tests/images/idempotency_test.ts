@@ -44,53 +44,12 @@ function controlled() {
   };
 }
 
-Deno.test("Idempotency.run() replays the first answer within the window without running the work", async () => {
-  let now = 0;
-  const once = idempotency({ now: () => now });
-  assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
-  now = 999;
-  assertEquals(await once.run(request(never)), replayed(answer("one")));
-  now = 1000;
-  assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
-});
-
 Deno.test("Idempotency.run() scopes keys", async () => {
   const once = idempotency();
   for (const scope of ["key_1 edits", "key_1 generations", "key_2 edits"]) {
     assertEquals(await once.run(request(() => Promise.resolve(answer(scope)), { scope })), answer(scope));
   }
   assertEquals(await once.run(request(never, { scope: "key_2 edits" })), replayed(answer("key_2 edits")));
-});
-
-Deno.test("Idempotency.run() gives concurrent repeats the first answer or failure", async () => {
-  const failure = new GatewayError("upstream", "Cannot paint");
-  for (const end of ["answer", "failure"]) {
-    const once = idempotency();
-    const first = controlled();
-    const runs = [once.run(request(first.work)), once.run(request(never)), once.run(request(never))];
-    await settle();
-    if (end === "answer") {
-      first.resolve(answer("one"));
-      assertEquals(await Promise.all(runs), [answer("one"), replayed(answer("one")), replayed(answer("one"))]);
-    } else {
-      first.reject(failure);
-      for (const run of runs) assertEquals(await assertRejects(() => run), failure);
-      assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
-    }
-  }
-});
-
-Deno.test("Idempotency.run() rejects one key for two requests, during the first and afterwards", async () => {
-  const once = idempotency();
-  const first = controlled();
-  const run = once.run(request(first.work));
-  for (let round = 0; round < 2; round++) {
-    const error = await assertRejects(() => once.run(request(never, { requestHash: "b".repeat(64) })), GatewayError);
-    assertEquals([error.status, error.code], [400, "idempotency_key_reused"]);
-    assertStringIncludes(error.message, "another request");
-    first.resolve(answer("one"));
-    await run;
-  }
 });
 
 Deno.test("Idempotency.run() does not store answers with status 429 or 5xx", async () => {
@@ -120,46 +79,6 @@ Deno.test("Idempotency.run() cancels the work when the last waiting client disco
   first.reject(gone);
   await settle();
   assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
-});
-
-Deno.test("Idempotency.run() continues the work for waiting clients after the first has left", async () => {
-  const once = idempotency();
-  const client = new AbortController();
-  const first = controlled();
-  const run = once.run(request(first.work, { signal: client.signal }));
-  const repeat = once.run(request(never));
-  await settle();
-  client.abort();
-  await assertRejects(() => run);
-  assertEquals(first.signal()?.aborted, false);
-  first.resolve(answer("one"));
-  assertEquals(await repeat, replayed(answer("one")));
-});
-
-Deno.test("Idempotency.run() waits for cancelled work to end, and repeats it only if it failed", async () => {
-  for (const end of ["answer", "failed answer", "failure"]) {
-    const once = idempotency();
-    const client = new AbortController();
-    const first = controlled();
-    const run = once.run(request(first.work, { signal: client.signal }));
-    await settle();
-    client.abort();
-    await assertRejects(() => run);
-    const second = controlled();
-    const repeats = [once.run(request(second.work)), once.run(request(second.work))];
-    await settle();
-    assertEquals(second.signal(), undefined);
-    if (end === "answer") first.resolve(answer("one"));
-    else if (end === "failed answer") first.resolve(answer("no", 500));
-    else first.reject(client.signal.reason);
-    await settle();
-    assertEquals(second.signal() !== undefined, end !== "answer");
-    second.resolve(answer("two"));
-    assertEquals(
-      await Promise.all(repeats),
-      end === "answer" ? [replayed(answer("one")), replayed(answer("one"))] : [answer("two"), replayed(answer("two"))],
-    );
-  }
 });
 
 Deno.test("Idempotency.run() limits number and time of waiting repeats", async () => {
@@ -359,89 +278,6 @@ function twoNodes(change: Partial<IdempotencyParts> = {}) {
   const open = () => idempotency({ store: { answers }, now, monotonic, later, windowMs: 1e6, ...change });
   return { clock, answers, one: open(), two: open() };
 }
-
-Deno.test("a repeat on another node gets the first node's answer", async () => {
-  const { clock, one, two, answers } = twoNodes();
-  const first = controlled();
-  const runs = [one.run(request(first.work)), two.run(request(never)), two.run(request(never))];
-  await clock.pass(200_000);
-  assertEquals(await answers.isClaimed("key_1 edits", "k"), true);
-  first.resolve(answer("one"));
-  await clock.pass(1_000);
-  assertEquals(await Promise.all(runs), [answer("one"), replayed(answer("one")), replayed(answer("one"))]);
-  assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
-});
-
-Deno.test("work that another node finishes between lookup and claim is not repeated", async () => {
-  const { clock, answers, one } = twoNodes();
-  const gate = Promise.withResolvers<void>();
-  const claim: AnswerStore["claim"] = (...given) => gate.promise.then(() => answers.claim(...given));
-  const two = idempotency({ store: { answers: { ...answers, claim } }, now: clock.now, later: clock.later });
-  const repeat = two.run(request(never));
-  await settle();
-  await one.run(request(() => Promise.resolve(answer("one"))));
-  gate.resolve();
-  assertEquals(await repeat, replayed(answer("one")));
-  assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
-});
-
-Deno.test("one key for two requests on two nodes is a 400, during the first and afterwards", async () => {
-  const { clock, one, two } = twoNodes();
-  const first = controlled();
-  const run = one.run(request(first.work));
-  for (let round = 0; round < 2; round++) {
-    await settle();
-    const error = await assertRejects(() => two.run(request(never, { requestHash: "b".repeat(64) })), GatewayError);
-    assertEquals([error.status, error.code], [400, "idempotency_key_reused"]);
-    first.resolve(answer("one"));
-    await run;
-  }
-  assertEquals(clock.timers, 0);
-});
-
-Deno.test("after a failure or a disconnect, a waiting repeat on another node does the work", async () => {
-  for (const end of ["failure", "failed answer", "leaves"]) {
-    const { clock, one, two } = twoNodes();
-    const client = new AbortController();
-    const [first, second] = [controlled(), controlled()];
-    const run = one.run(request(first.work, { signal: client.signal }));
-    run.catch(() => {});
-    await settle();
-    const repeats = [two.run(request(second.work)), two.run(request(second.work))];
-    await clock.pass(5_000);
-    assertEquals(second.signal(), undefined);
-    if (end === "failed answer") first.resolve(answer("no", 500));
-    else if (end === "failure") first.reject(new GatewayError("upstream", "Cannot paint"));
-    else client.abort(new DOMException("gone", "AbortError"));
-    first.reject(client.signal.reason);
-    await clock.pass(1_000);
-    assert(second.signal() !== undefined, end);
-    second.resolve(answer("two"));
-    await settle();
-    const given = await Promise.all(repeats);
-    assertEquals(given.map(({ body }) => new TextDecoder().decode(body)), ["two", "two"]);
-    assertEquals(given.filter(({ headers }) => headers["x-sluice-idempotent-replay"] === undefined).length, 1);
-  }
-});
-
-Deno.test("the work of a dead node is repeated by another after its lease", async () => {
-  const { clock, one, two } = twoNodes({ leaseMs: 30_000 });
-  const first = controlled();
-  const run = one.run(request(first.work));
-  run.catch(() => {});
-  await clock.pass(25_000);
-  // It has no further effect.
-  clock.stop();
-  const second = controlled();
-  const repeat = two.run(request(second.work));
-  await clock.pass(20_000);
-  assertEquals(second.signal(), undefined);
-  await clock.pass(10_000);
-  assert(second.signal() !== undefined);
-  second.resolve(answer("two"));
-  assertEquals(await repeat, answer("two"));
-  first.reject(new Error("never"));
-});
 
 Deno.test("work that a dead node had charged is not repeated", async () => {
   const charged = new Set<string>();

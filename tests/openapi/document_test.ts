@@ -1,9 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { z } from "zod";
 import { ACCESS, isOperatorCredential } from "../../lib/access/access_table.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import { openapiDocument } from "../../lib/openapi/document.ts";
-import * as schemas from "../../lib/openapi/schemas.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { routes } from "../../routes/manifest.ts";
 import { createDescribedApp } from "../support/described_answers.ts";
@@ -80,81 +78,6 @@ function ask(gateway: KeyedGateway, name: string, body?: JsonObject): Promise<Re
     ...(body !== undefined && { body: JSON.stringify({ model: "sluice/echo", ...body }) }),
   });
 }
-
-const HELLO: JsonObject = { role: "user", content: "Hello" };
-const CALL: JsonObject = { role: "user", content: "call:f {}" };
-
-Deno.test("responses have the described schemas", async () => {
-  await using gateway = startKeyed();
-  const cases: [name: string, schema: z.ZodType, body?: JsonObject][] = [
-    ["GET /healthz", schemas.healthSchema],
-    ["GET /readyz", schemas.healthSchema],
-    ["GET /anthropic/api/hello", schemas.healthSchema],
-    ["GET /openapi.json", schemas.describedSchema],
-    ["GET /v1/models", schemas.compatibleListSchema],
-    ["GET /v1/models/sluice", schemas.compatibleListSchema],
-    ["GET /v1/models/sluice%2Fecho", schemas.compatibleModelSchema],
-    ["GET /v1/models/sluice/echo", schemas.compatibleModelSchema],
-    ["GET /anthropic/v1/models", schemas.nativeListSchema],
-    ["GET /anthropic/v1/models/sluice", schemas.nativeListSchema],
-    ["GET /anthropic/v1/models/sluice/echo", schemas.nativeModelSchema],
-    ["POST /v1/chat/completions", schemas.chatReplySchema, { messages: [HELLO] }],
-    ["POST /v1/chat/completions", schemas.chatReplySchema, { messages: [HELLO], max_tokens: 1 }],
-    ["POST /v1/chat/completions", schemas.chatReplySchema, {
-      messages: [CALL],
-      tools: [{ type: "function", function: { name: "f" } }],
-    }],
-    ["POST /v1/chat/completions", schemas.chatReplySchema, { messages: [CALL], functions: [{ name: "f" }] }],
-    ["POST /v1/responses", schemas.responseSchema, { input: "Hello" }],
-    ["POST /v1/responses", schemas.responseSchema, { input: "Hello there", max_output_tokens: 1 }],
-    ["POST /v1/responses", schemas.responseSchema, {
-      input: "call:f {}",
-      tools: [{ type: "function", name: "f" }],
-      reasoning: { effort: "low", summary: "auto" },
-    }],
-    ["POST /anthropic/v1/messages", schemas.messageSchema, { max_tokens: 9, messages: [HELLO] }],
-    ["POST /anthropic/v1/messages", schemas.messageSchema, { max_tokens: 0, messages: [HELLO] }],
-    ["POST /anthropic/v1/messages", schemas.messageSchema, {
-      max_tokens: 2000,
-      messages: [CALL],
-      tools: [{ name: "f", input_schema: { type: "object" } }],
-      thinking: { type: "enabled", budget_tokens: 1024 },
-    }],
-    ["POST /anthropic/v1/messages/count_tokens", schemas.countReplySchema, { messages: [HELLO] }],
-  ];
-  for (const [name, schema, body] of cases) {
-    const response = await ask(gateway, name, body);
-    const reply = await response.json();
-    assertEquals(response.status, 200, `${name} ${JSON.stringify(body)}: ${JSON.stringify(reply)}`);
-    const { error } = schema.safeParse(reply);
-    assertEquals(error?.issues, undefined, `${name} ${JSON.stringify(body)}`);
-  }
-});
-
-Deno.test("errors have the described schemas and statuses", async () => {
-  await using gateway = startKeyed();
-  const cases: [name: string, status: number, body?: JsonObject][] = [
-    ["GET /v1/models/nobody", 404],
-    ["GET /v1/models/%zz", 400],
-    ["GET /anthropic/v1/models/nobody/nothing", 404],
-    ["POST /v1/chat/completions", 400, {}],
-    ["POST /v1/responses", 404, { model: "a/b", input: "Hello" }],
-    ["POST /anthropic/v1/messages", 400, { messages: [HELLO] }],
-    ["POST /anthropic/v1/messages/count_tokens", 404, { model: "a/b", messages: [HELLO] }],
-  ];
-  for (const [name, status, body] of cases) {
-    const response = await ask(gateway, name, body);
-    const schema = name.includes(" /anthropic/") ? schemas.anthropicErrorSchema : schemas.openaiErrorSchema;
-    const { error } = schema.safeParse(await response.json());
-    assertEquals([response.status, error?.issues], [status, undefined], name);
-    const route = name.replace(
-      /models\/.*/,
-      name.endsWith("/nothing") ? "models/[provider]/[model_id]" : "models/[provider]",
-    );
-    const described = Object.keys(operations().get(route)?.responses as JsonObject);
-    assert(described.includes(String(status)), `${route} does not describe ${status}`);
-  }
-});
 
 Deno.test("images are described by their upstreams, and with the configured default quality", async () => {
   const names = ["POST /v1/images/generations", "POST /v1/images/edits"];

@@ -7,7 +7,7 @@ import { formatFrame, SseReader } from "../../lib/server/sse.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "../golden/crossings.ts";
+import { CLIENTS, PROTOCOLS, responseContextOf, sideOf } from "../golden/crossings.ts";
 import { readEvents, RECORDED, type RecordedStream } from "../golden/recorded.ts";
 import { crossRequest, REQUESTS } from "../golden/requests.ts";
 import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "../golden/round_trips.ts";
@@ -234,7 +234,7 @@ Deno.test("SDKs accumulate a stream to the whole answer", () => {
     if (reply === undefined || reply.finish === "length") continue;
     for (const client of PROTOCOLS) {
       const frames = writeFrames(events, client);
-      const whole = CLIENTS[client].writeReply(reply, echoOf(client));
+      const whole = CLIENTS[client].writeReply(reply, responseContextOf(client));
       assertEquals(plain(puttingTogether(frames, client)), plain(whole), at(recorded, ` to ${client}`));
     }
   }

@@ -12,7 +12,7 @@ import type { Prompt } from "../../lib/protocols/canonical/types.ts";
 import { acceptsHead, checkBody } from "../../lib/protocols/fields.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
-import { type ExtrasCaller, Screened } from "../../lib/request/extras.ts";
+import { type ExtrasCaller, ScreenedBody } from "../../lib/request/extras.ts";
 import { type JsonBody, parseBody } from "../../lib/server/body.ts";
 import { REQUESTS } from "../golden/requests.ts";
 import { seeded } from "../support/random.ts";
@@ -190,7 +190,7 @@ async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; er
 
 const screened = (body: JsonBody, codec: Codec) =>
   outcomeOf(() => {
-    const screened = new Screened(body, codec, CALLER);
+    const screened = new ScreenedBody(body, codec, CALLER);
     const granted = screened.permissions.withGranted({} as Prompt);
     return { dropped: screened.dropped, granted, value: screened.body.value };
   });
@@ -226,7 +226,7 @@ async function assertAlike(codec: PlainCodec, text: string, bytes = encoder.enco
 
 function screenOrNone(body: JsonBody, codec: Codec) {
   try {
-    return new Screened(body, codec, CALLER);
+    return new ScreenedBody(body, codec, CALLER);
   } catch {
     return undefined;
   }

@@ -16,7 +16,7 @@ import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
 import { relayBody, replyWithModel } from "../../lib/upstreams/relay_attempt.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
-import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "../golden/crossings.ts";
+import { CLIENTS, PROTOCOLS, responseContextOf, rowOf } from "../golden/crossings.ts";
 import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
 
 const STREAMS = RECORDED;
@@ -53,7 +53,7 @@ function hasModel(data: string, path: readonly string[]): boolean {
 Deno.test("relayed frames are unchanged except for the model id", () => {
   let passed = 0;
   for (const { protocol, name, frames } of STREAMS) {
-    const machine = RELAYS[protocol].machine(echoOf(protocol));
+    const machine = RELAYS[protocol].machine(responseContextOf(protocol));
     let starts = 0;
     if (protocol === "gemini") {
       // The last piece is held back until the end.
@@ -78,7 +78,7 @@ Deno.test("relayed chat streams hide usage that the client did not ask for, and 
   const request = { model: "acme/thinker", messages: [{ role: "user", content: "Hi" }], stream: true };
   for (const { protocol, name, frames } of STREAMS) {
     if (protocol !== "chat") continue;
-    const machine = RELAYS.chat.machine(echoOf("chat", request));
+    const machine = RELAYS.chat.machine(responseContextOf("chat", request));
     for (const frame of frames) {
       const [out] = machine.push(frame);
       const sent = objectOf(frame.data);
@@ -105,7 +105,7 @@ function objectOf(data: string): JsonObject | undefined {
 /** Plays frames one by one through the relay until it ends. */
 function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Frame[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
-  const translator = new RelayTranslator(reader, RELAYS[protocol].machine(echoOf(protocol)));
+  const translator = new RelayTranslator(reader, RELAYS[protocol].machine(responseContextOf(protocol)));
   const steps: Step[] = [];
   for (const frame of frames) {
     steps.push(translator.push([frame]));
@@ -178,11 +178,11 @@ async function relayedBody(protocol: Protocol, text: string): Promise<string> {
   // Gemini has it in the URL.
   const request = { ...parsed, model: "acme/thinker" };
   const prompt = CLIENTS[protocol].readPrompt(request);
-  const echo = { ...echoOf(protocol, request), prompt };
+  const responseContext = { ...responseContextOf(protocol, request), prompt };
   const relayed = (body: ObjectText) =>
     relayBody({
       prompt,
-      client: { echo, body, header: () => null },
+      client: { responseContext, body, header: () => null },
       model: rowOf("acme/thinker"),
       target: { upstream: "u", model: "model-x", priority: 0, weight: 1 },
       countInput: () => Promise.resolve(1),
@@ -220,7 +220,7 @@ Deno.test("a relayed whole answer is unchanged except for the model id", () => {
     const { replyModel = "model" } = relay;
     const text = oddText({ id: "x", [replyModel]: "real", n: [{ model: "inner" }] });
     assertEquals(
-      replyWithModel(scanMembers(text), echoOf(protocol).model, relay),
+      replyWithModel(scanMembers(text), responseContextOf(protocol).model, relay),
       text.replace('"real"', '"acme/thinker"'),
       protocol,
     );

@@ -12,6 +12,7 @@ import { chat } from "../../lib/protocols/chat/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
 import { entriesOf } from "../e2e/request/world.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 /** A stream under a real meter. */
 export interface MeteredStream {
@@ -37,13 +38,10 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   const ledger = createLedger({ store: store.ledger, now, monotonic, log });
   const limiter = createMemoryLimiter({ monotonic });
   const backgroundTasks = createBackgroundTasks();
-  const model = modelSchema.parse({
-    id: "acme/one",
-    created: 1,
-    context_length: 1_000,
+  const model = modelSchema.parse(plainModel({
     pricing: { prompt: "0.000001", completion: "0.000001" },
     targets: [{ upstream: "one", model: "m" }],
-  });
+  }));
   const meter: Meter = new Meter({ ledger, limiter, now, monotonic, log }, {
     id: "a",
     keyId: "key_a",

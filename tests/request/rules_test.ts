@@ -7,20 +7,18 @@ import { anthropicError } from "../../lib/protocols/error_bodies.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { assistant, call, promptOf, result, user } from "../protocols/canonical/messages.ts";
 import { png, tool } from "../upstreams/embedded/prompts.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 type Row = Partial<Pick<Model, "reasoning" | "supported_parameters">> & { input?: string[] };
 
 function model({ input = ["text"], ...row }: Row = {}): Model {
-  return modelSchema.parse({
+  return modelSchema.parse(plainModel({
     id: "v/m",
-    created: 0,
-    context_length: 1000,
     architecture: { input_modalities: input },
     top_provider: { max_completion_tokens: 100 },
-    pricing: { prompt: "0", completion: "0" },
     targets: [{ upstream: "u", model: "m" }],
     ...row,
-  });
+  }));
 }
 
 const manual: Row = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };

@@ -16,6 +16,7 @@ import type { BilledTokens, BudgetClaim } from "../../lib/store/ledger.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { rounds } from "../support/skip.ts";
+import { plainModel } from "../support/plain_model.ts";
 
 // Of a gateway, only upstreams with minimums of their own matter here: there are none.
 const gateway = { upstreams: new Map() } as unknown as Gateway;
@@ -25,15 +26,7 @@ const TIERS = ["flex", "priority", "scale"];
 const TOOLS = ["web_search", "code_execution"];
 
 function rowOf(pricing: JsonObject, more: JsonObject = {}): Model {
-  return modelSchema.parse({
-    id: "acme/one",
-    created: 1,
-    context_length: 10_000,
-    top_provider: { max_completion_tokens: 500 },
-    pricing,
-    targets: [{ upstream: "embedded", model: "echo" }],
-    ...more,
-  });
+  return modelSchema.parse(plainModel({ top_provider: { max_completion_tokens: 500 }, pricing, ...more }));
 }
 
 function candidateOf(model: Model, prompt: Prompt, { now = 0, factor = "1" } = {}): Candidate {

@@ -53,13 +53,13 @@ Deno.test("classifyFailure() does not repeat a request that may have started", (
   ];
   for (const [kind, options, next] of cases) {
     const error = new GatewayError(kind, "x", options);
-    assertEquals(classifyFailure(error, { once: true }).next, next, JSON.stringify(options));
+    assertEquals(classifyFailure(error, { atMostOnce: true }).next, next, JSON.stringify(options));
     assertEquals(classifyFailure(error).next, "target");
   }
 });
 
 Deno.test("classifyFailure() ends no request for an error of a half-open target, but for one that may be running", () => {
   const error = (options: ErrorOptions) => new GatewayError("upstream", "x", { final: true, ...options });
-  const next = (options: ErrorOptions) => classifyFailure(error(options), { once: true, isTrial: true }).next;
+  const next = (options: ErrorOptions) => classifyFailure(error(options), { atMostOnce: true, isTrial: true }).next;
   assertEquals([next({ fault: "status" }), next({})], ["target", "none"]);
 });

@@ -60,7 +60,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
         pause: time.pause,
         isOver: () => false,
         ...more,
-        async ask({ target: { upstream } }: Attempt) {
+        async send({ target: { upstream } }: Attempt) {
           self.sentTo.push([upstream, time.now]);
           const failed = await self.scripts[upstream]?.(time);
           if (failed !== undefined) throw failed;
@@ -220,7 +220,7 @@ Deno.test("the last attempt goes to an available target that was not tried yet",
         random,
         pause: time.pause,
         isOver: () => false,
-        async ask({ target }) {
+        async send({ target }) {
           // A target that has failed lately may lack the token that it needs.
           const others = choices.filter((choice) =>
             !sentTo.includes(choice.target.upstream) && choice.target !== target && health.isUp(choice.target, "k1") &&
@@ -335,7 +335,7 @@ Deno.test("a request that may have started is not repeated", async () => {
     [error("exhausted"), "a b"],
   ];
   for (const [thrown, expected] of cases) {
-    const [, requested] = await once({ a: () => thrown, b: ok }, choices, { once: true });
+    const [, requested] = await once({ a: () => thrown, b: ok }, choices, { atMostOnce: true });
     assertEquals(requested, expected);
   }
 });

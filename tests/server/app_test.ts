@@ -96,29 +96,6 @@ Deno.test("a WebSocket upgrade is rejected on known paths before the key is chec
   assertEquals((await exchange(server.port, [head("GET /v1/nothing", upgrade)])).status, 404);
 });
 
-Deno.test("the access table decides about credential and endpoint", async () => {
-  await using server = startServer();
-  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
-  const cases: [start: string, headers: Record<string, string>, status: number][] = [
-    ["GET /public", {}, 200],
-    ["GET /public", bearer("nonsense"), 200],
-    ["GET /v1/things", {}, 401],
-    ["GET /v1/things", bearer("nonsense"), 401],
-    ["GET /v1/things", bearer(server.key), 200],
-    ["GET /v1/things", bearer(server.poorKey), 200],
-    ["GET /v1/things", { "x-api-key": server.key }, 401],
-    ["DELETE /v1/things/acme", bearer(server.poorKey), 403],
-    ["DELETE /v1/things/acme", bearer(server.key), 204],
-    ["POST /v1/fail", { "x-api-key": server.poorKey }, 403],
-    ["POST /v1/fail", { "x-api-key": server.key }, 429],
-    ["POST /v1/fail", bearer(server.key), 429],
-  ];
-  for (const [start, headers, status] of cases) {
-    const response = await exchange(server.port, [head(start, { ...headers, "content-length": "0" })]);
-    assertEquals(response.status, status, `${start} ${Object.keys(headers)}`);
-  }
-});
-
 Deno.test("an exception in a handler becomes an error body, and only the log has its cause", async () => {
   await using server = startServer();
   const response = await exchange(server.port, [head("GET /v1/fail")]);

@@ -1,7 +1,6 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { ACCESS, type AccessTable } from "../../lib/access/access_table.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { createApp } from "../../lib/server/app.ts";
 import type { Route } from "../../lib/server/router.ts";
 import { listenersOf, routesOn, type Surface } from "../../lib/server/surface.ts";
 import { routes as ROUTES } from "../../routes/manifest.ts";
@@ -64,26 +63,4 @@ Deno.test("listenersOf() returns no admin listener, a shared one, or two", () =>
     { ...main, reusePort: true, surface: "public" },
     { hostname: "127.0.0.1", port: 9, reusePort: false, surface: "admin" },
   ]);
-});
-
-Deno.test("createApp() rejects other keys on admin paths, and the admin key elsewhere", () => {
-  const gateway = () => {
-    throw new Error("no request was made");
-  };
-  const cases: [path: string, row: AccessTable[string]][] = [
-    ["/admin/v1/a", { credential: "none" }],
-    ["/admin/v1/a", { credential: "bearer", endpoint: "models" }],
-    ["/v1/a", { credential: "admin" }],
-    ["/administer", { credential: "admin" }],
-  ];
-  for (const [path, row] of cases) {
-    const routes: Route[] = [{ path, handlers: { GET: ok } }];
-    for (const surface of ["public", "admin", "both"] as const) {
-      assertThrows(
-        () => createApp({ routes, access: { [`GET ${path}`]: row }, surface, gateway }),
-        RangeError,
-        "operators' credentials are for /admin",
-      );
-    }
-  }
 });

@@ -19,7 +19,7 @@ type Random = ReturnType<typeof seeded>;
 
 const DAYS = 6;
 const PLAIN: readonly UsageBy[] = ["key", "group", "model", "day"];
-const GROUPINGS: readonly UsageBy[] = [...PLAIN, "upstream", "user", "tag", "hour"];
+const GROUPINGS: readonly UsageBy[] = [...PLAIN, "upstream", "user", "tag", "hour", "minute"];
 /** Price sheets, one of them with a discount that is a loss for writes, and one for nothing. */
 const SHEETS: readonly PriceSheet[] = [
   SHEET,

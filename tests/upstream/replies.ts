@@ -173,9 +173,6 @@ export const STREAMED: Readonly<Record<Protocol, readonly string[]>> = {
   gemini: geminiFrames(),
 };
 
-/** Number of those frames before the first text. */
-export const OPENING: Readonly<Record<Protocol, number>> = { chat: 1, responses: 2, messages: 1, gemini: 0 };
-
 /** Texts that only a complete stream contains. */
 export const SUCCESS: Readonly<Record<Protocol, string>> = {
   chat: "[DONE]",

@@ -5,7 +5,7 @@ import { writeSignature } from "../../lib/protocols/canonical/signature.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { createAttemptMaker } from "../../lib/upstreams/prepare_attempt.ts";
 import { VENDORS } from "../../lib/upstreams/vendors.ts";
-import { echoOf, rowOf } from "../golden/crossings.ts";
+import { responseContextOf, rowOf } from "../golden/crossings.ts";
 
 const THOUGHTS = 1_000;
 
@@ -42,7 +42,7 @@ async function prepared(request: JsonObject): Promise<{ body: string; reads: num
   const { body } = await prepare({
     prompt,
     client: {
-      echo: { ...echoOf("messages", request), prompt, request },
+      responseContext: { ...responseContextOf("messages", request), prompt, request },
       body: {
         get text() {
           reads++;

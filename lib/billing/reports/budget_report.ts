@@ -1,5 +1,6 @@
 /** Reports the spent, held and remaining amounts of the budgets of groups and keys. */
 import { keyPages, publicKey } from "../../access/key_admin.ts";
+import { configuredKeys } from "../../access/keys.ts";
 import type { PublicKey } from "../../access/public_key.ts";
 import { type Budget, type Config, type Group, groupOf, type UserBudget } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
@@ -143,11 +144,6 @@ export async function keysWithBudgets(
 ): Promise<KeyWithBudget[]> {
   const states = await keyBudgets(parts, keys, now);
   return keys.map((key) => ({ ...publicKey(key, now), budget: states.get(key.id) ?? null }));
-}
-
-/** Returns the keys of the configuration as the ledger names them. */
-export function configuredKeys({ keys }: Pick<Config, "keys">): BudgetedKey[] {
-  return keys.map((key) => ({ ...key, id: `config:${key.name}` }));
 }
 
 /**

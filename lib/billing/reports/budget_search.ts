@@ -1,18 +1,13 @@
 /** Finds budgets of groups, keys and end users by their owners. */
+import { configuredKeys } from "../../access/keys.ts";
 import type { Budget, Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { type LedgerStore, userAccount, type UserSum } from "../../store/ledger.ts";
 import { periodStart } from "../budgets.ts";
-import {
-  type BudgetedKey,
-  budgetStates,
-  configuredKeys,
-  linesOfKeys,
-  listBudgets,
-  userBudgetOfKey,
-} from "./budget_report.ts";
+import { type BudgetedKey, budgetStates, linesOfKeys, listBudgets, userBudgetOfKey } from "./budget_report.ts";
 import type { BudgetLine } from "./schemas.ts";
 import { ReportQueryError } from "./report_errors.ts";
+import { findFilterKey } from "./usage_filter.ts";
 
 /** Number of end users in a result: by default, and at most. */
 const DEFAULT_USERS = 20;
@@ -59,7 +54,7 @@ export async function findBudgets(
   if (user !== undefined && texts.key === undefined) {
     throw new ReportQueryError("Expected the key of this end user: each key has its own end users", "user");
   }
-  const key = texts.key === undefined ? undefined : await findKey(texts.key, parts);
+  const key = texts.key === undefined ? undefined : await findFilterKey(texts.key, parts);
   const lines: BudgetLine[] = [];
   if (scope !== "user" && user === undefined) {
     lines.push(...key === undefined ? await listBudgets(parts, moment) : await linesOfKeys(parts, [key], moment.now));
@@ -123,16 +118,6 @@ async function linesOfUsers(
     const state = states[index];
     return state === undefined ? [] : [{ scope: "user", id, name, group, user, ...state }];
   });
-}
-
-async function findKey(
-  nameOrId: string,
-  { keys, config }: Pick<BudgetSearchParts, "keys" | "config">,
-): Promise<BudgetedKey> {
-  const configured = configuredKeys(config).find(({ id, name }) => nameOrId === id || nameOrId === name);
-  const found: BudgetedKey | undefined = configured ?? await keys.find(nameOrId);
-  if (found !== undefined) return found;
-  throw new ReportQueryError(`Cannot find key "${nameOrId}": there is no key of this name or id`, "key");
 }
 
 function readScope({ scope }: BudgetTexts): typeof SCOPES[number] | undefined {

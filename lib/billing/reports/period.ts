@@ -1,5 +1,5 @@
 /** Reads the period of a report, which is given as times, spans back from now, or a name. */
-import { parseDuration, parseMoment } from "../../cli/duration.ts";
+import { parseDuration, parseMoment } from "../../store/times.ts";
 import { DAY_MS } from "../../store/days.ts";
 
 /** A period in Unix milliseconds; `until` is exclusive. */

@@ -1,6 +1,7 @@
 /** Reads the filter of a bill or search: one key, group, model, end user or tag. */
+import { findConfiguredKey } from "../../access/keys.ts";
 import type { Config } from "../../config.ts";
-import type { KeyStore } from "../../store/keys.ts";
+import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
@@ -28,15 +29,14 @@ export async function readUsageFilter(
   { key, group, model, user, tag }: FilterTexts,
   { keys, config }: FilterParts,
 ): Promise<UsageFilter> {
-  const keyId = key === undefined ? undefined : await findKeyId(key, { keys, config });
+  const keyId = key === undefined ? undefined : (await findFilterKey(key, { keys, config })).id;
   return { keyId, group, model, user, tag };
 }
 
-async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promise<string> {
-  const configured = config.keys.find(({ name }) => name === nameOrId || `config:${name}` === nameOrId);
-  if (configured !== undefined) return `config:${configured.name}`;
-  const found = await keys.find(nameOrId);
-  if (found !== undefined) return found.id;
+/** Finds a configured or stored key by its name or id. @throws {ReportQueryError} if there is none */
+export async function findFilterKey(nameOrId: string, { keys, config }: FilterParts): Promise<KeyRecord> {
+  const found = findConfiguredKey(config, nameOrId) ?? await keys.find(nameOrId);
+  if (found !== undefined) return found;
   throw new ReportQueryError(`Cannot find key "${nameOrId}": there is no key with this name or id`, "key");
 }
 

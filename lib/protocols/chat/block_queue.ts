@@ -2,6 +2,7 @@
  * Puts the interleaved blocks of a chat answer into the order in which they began. Chat interleaves parallel calls and
  * does not mark the end of a block, so a block ends when another follows.
  */
+import { type BlockSequence, BlockSerializer } from "../canonical/block_serializer.ts";
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
@@ -9,33 +10,24 @@ import { GatewayError } from "../../errors.ts";
 const MAX_WAITING = 8_388_608;
 /** Limit of blocks in one answer. */
 const MAX_BLOCKS = 4_096;
-/** Size of a waiting event in addition to its text, in characters. */
-const EVENT_SIZE = 64;
 
 /** A block of the answer. */
 export interface QueuedBlock {
-  readonly block: OpenBlock;
+  readonly type: OpenBlock["type"];
+  readonly sequence: BlockSequence;
   /** True if the block needs no more text, and so closes as soon as another follows. */
   done: boolean;
-  /** True once the block is closed. */
-  ended: boolean;
   /** The signature, which is emitted when the block closes. */
-  signature?: Signature;
-  /** Text that waits for the blocks before this one. */
-  text: string;
-  /** Citations that wait for the blocks before this one. */
-  citations: Citation[];
-  /** Size of what waits, in characters. */
-  waitingSize: number;
+  signature: Signature | undefined;
 }
 
 /** Orders the blocks of one answer. Events of the first open block are emitted at once; those of the others wait. */
 export class BlockQueue {
   /** Blocks that are not closed, oldest first. */
   readonly #queue: QueuedBlock[] = [];
+  readonly #serializer = new BlockSerializer((event) => this.#events.push(event));
   #events: ReplyEvent[] = [];
   #count = 0;
-  #waitingSize = 0;
 
   /** The last block, unless it is closed. */
   get tail(): QueuedBlock | undefined {
@@ -47,37 +39,26 @@ export class BlockQueue {
     return this.#count;
   }
 
-  /** Index of the first open block. */
-  get #index(): number {
-    return this.#count - this.#queue.length;
-  }
-
   /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many blocks, or too much waits */
   add(block: OpenBlock, { done, signature }: { done: boolean; signature?: Signature }): QueuedBlock {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
-    const queued: QueuedBlock = { block, done, ended: false, text: "", citations: [], waitingSize: 0 };
-    if (signature !== undefined) queued.signature = signature;
+    const queued = { type: block.type, sequence: this.#serializer.addSequence(), done, signature };
     this.#queue.push(queued);
-    if (this.#queue.length === 1) this.#begin(queued);
-    else this.#countWaiting(queued, JSON.stringify(block).length);
+    queued.sequence.open(block);
+    this.#checkWaiting();
     this.advance();
     return queued;
   }
 
   /** Adds text to an open block. @throws {GatewayError} `upstream`, if too much text waits */
-  append(queued: QueuedBlock, text: string): void {
-    if (text === "") return;
-    if (queued.ended) {
+  append({ sequence }: QueuedBlock, text: string): void {
+    if (text !== "" && sequence.ended) {
       throw new GatewayError("upstream", "The model's answer adds text to a part that has already ended");
     }
-    if (queued === this.#queue[0]) {
-      this.#events.push({ type: "delta", index: this.#index, text });
-      return;
-    }
-    queued.text += text;
-    this.#countWaiting(queued, text.length);
+    sequence.delta(text);
+    this.#checkWaiting();
   }
 
   /**
@@ -85,24 +66,19 @@ export class BlockQueue {
    * @throws {GatewayError} `upstream`, if too much text waits
    */
   cite(citation: Citation): void {
-    const last = this.tail;
-    if (last?.block.type !== "text") return;
-    if (last === this.#queue[0]) {
-      this.#events.push({ type: "citation", index: this.#index, citation });
-      return;
-    }
-    last.citations.push(citation);
-    this.#countWaiting(last, JSON.stringify(citation).length);
+    if (this.tail?.type !== "text") return;
+    this.tail.sequence.citation(citation);
+    this.#checkWaiting();
   }
 
   /** Closes the blocks at the front that are done, except the last block. */
   advance(): void {
-    while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#close();
+    while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#closeFirst();
   }
 
   /** Closes all blocks. */
   end(): void {
-    while (this.#queue.length > 0) this.#close();
+    while (this.#queue.length > 0) this.#closeFirst();
   }
 
   /** Returns the events since the last call. */
@@ -112,31 +88,13 @@ export class BlockQueue {
     return events;
   }
 
-  /** Emits the start of the first block, and what waited in it. */
-  #begin(first: QueuedBlock): void {
-    const index = this.#index;
-    this.#events.push({ type: "open", index, block: first.block });
-    if (first.text !== "") this.#events.push({ type: "delta", index, text: first.text });
-    for (const citation of first.citations) this.#events.push({ type: "citation", index, citation });
-    this.#waitingSize -= first.waitingSize;
+  #closeFirst(): void {
+    const first = this.#queue.shift();
+    first?.sequence.end(first.signature);
   }
 
-  /** Closes the first block, and begins the next one. */
-  #close(): void {
-    const [first, next] = this.#queue;
-    if (first === undefined) return;
-    const { signature } = first;
-    this.#events.push({ type: "close", index: this.#index, ...(signature !== undefined && { signature }) });
-    first.ended = true;
-    this.#queue.shift();
-    if (next !== undefined) this.#begin(next);
-  }
-
-  /** Adds to the size of what waits. @throws {GatewayError} `upstream`, if that is too much */
-  #countWaiting(queued: QueuedBlock, size: number): void {
-    queued.waitingSize += size + EVENT_SIZE;
-    this.#waitingSize += size + EVENT_SIZE;
-    if (this.#waitingSize <= MAX_WAITING) return;
+  #checkWaiting(): void {
+    if (this.#serializer.waitingSize <= MAX_WAITING) return;
     throw new GatewayError("upstream", "The model's answer has too many interleaved parts");
   }
 }

@@ -3,7 +3,7 @@ import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Permits } from "../codec.ts";
+import type { ClientPermissions } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { unknownIn } from "./members.ts";
 import { readContent } from "./read_parts.ts";
@@ -19,16 +19,16 @@ interface ReadState {
   /** Generated ids of `function_call`s, which have no ids, by function name. */
   functionCalls: Map<string, string>;
   /** Absent: the client may not refer to files at the vendor. */
-  permits: Permits | undefined;
+  permissions: ClientPermissions | undefined;
 }
 
 /**
  * Reads the conversation, in steps. A tool result becomes a user message with one block.
- * @param permits absent: the client may not refer to files at the vendor
+ * @param permissions absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for file ids, recorded audio and broken data
  */
-export function* readMessages(body: JsonObject, permits?: Permits): Generator<void, Message[]> {
-  const state: ReadState = { customCalls: new Set(), functionCalls: new Map(), permits };
+export function* readMessages(body: JsonObject, permissions?: ClientPermissions): Generator<void, Message[]> {
+  const state: ReadState = { customCalls: new Set(), functionCalls: new Map(), permissions };
   const messages: Message[] = [];
   for (const message of objectsOf(body.messages)) {
     messages.push(readMessage(message, messages.length, state));
@@ -76,8 +76,8 @@ function readMessage(message: JsonObject, index: number, state: ReadState): Mess
 }
 
 /** Reads the content of a message. Most content is one text, for which no path is made. */
-function contentOf({ content }: JsonObject, index: number, { permits }: ReadState): ContentBlock[] {
-  return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permits);
+function contentOf({ content }: JsonObject, index: number, { permissions }: ReadState): ContentBlock[] {
+  return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permissions);
 }
 
 /** Makes a message. Its cache mark moves to the last block; without a block it stays an unknown member. */

@@ -4,7 +4,7 @@ import { decodeMedia, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import type { Permits } from "../codec.ts";
+import type { ClientPermissions } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { unknownIn } from "./members.ts";
@@ -18,15 +18,19 @@ const FILE_MEMBERS = { file: new Set(["filename", "file_data", "file_id"]) };
 /**
  * Reads content as blocks. An empty string has none.
  * @param path path of the content in the request, such as `messages[0].content`
- * @param permits absent: the client may not refer to files at the vendor
+ * @param permissions absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for images and files that cannot be read
  */
-export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
+export function readContent(
+  content: Json | undefined,
+  path: string,
+  permissions: ClientPermissions | undefined,
+): ContentBlock[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`, permits));
+  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`, permissions));
 }
 
-function readPart(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
+function readPart(part: JsonObject, path: string, permissions: ClientPermissions | undefined): ContentBlock {
   switch (part.type) {
     case "text":
       return {
@@ -50,18 +54,18 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         ...unknownIn(part, PART_MEMBERS, IMAGE_MEMBERS),
       };
     case "file":
-      return readFile(part, `${path}.file`, permits);
+      return readFile(part, `${path}.file`, permissions);
     default:
-      permits?.checkItem(part, path);
+      permissions?.checkItem(part, path);
       return { type: "vendor_specific", from: "chat", value: part, ...readCacheMark(part) };
   }
 }
 
-function readFile(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
+function readFile(part: JsonObject, path: string, permissions: ClientPermissions | undefined): ContentBlock {
   const file = objectOf(part.file) ?? {};
   const data = stringOf(file.file_data);
   if (stringOf(file.file_id) !== undefined) {
-    if (permits?.vendorState === true) {
+    if (permissions?.vendorState === true) {
       return { type: "vendor_specific", from: "chat", value: part, ...readCacheMark(part) };
     }
     throw new GatewayError("invalid", `Cannot use a file id: ${sendContent("file_data")}`, {

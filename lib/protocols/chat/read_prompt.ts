@@ -2,7 +2,7 @@
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isInteger, type Json, type JsonObject } from "../../json/mod.ts";
-import type { Permits } from "../codec.ts";
+import type { ClientPermissions } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
@@ -51,15 +51,15 @@ const STREAM_OPTIONS = { stream_options: new Set(["include_usage"]) };
  * Reads a request that the schema has accepted.
  * @throws {GatewayError} `invalid`, for contradictions and for what the gateway does not support
  */
-export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
-  return runToEnd(readSteps(body, permits));
+export function readPrompt(body: JsonObject, permissions?: ClientPermissions): Prompt {
+  return runToEnd(readSteps(body, permissions));
 }
 
 /** As `readPrompt`, in steps. */
-export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+export function* readSteps(body: JsonObject, permissions?: ClientPermissions): Generator<void, Prompt> {
   refuseAudio(body);
   const tools = readTools(body);
-  const messages = yield* readMessages(body, permits);
+  const messages = yield* readMessages(body, permissions);
   limitImages(messages);
   return { ...readSettings(body, { count: tools.length, list: () => tools }), messages, tools };
 }

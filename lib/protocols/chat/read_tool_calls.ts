@@ -158,10 +158,10 @@ export class ToolCallReader {
 
   #addArguments(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
     if (call.custom) return this.#queue.append(block, piece);
-    if (!call.hasArguments || block.ended) {
+    if (!call.hasArguments || block.sequence.ended) {
       // Blank arguments count as none, and white space after complete ones is dropped.
       if (piece.trim() === "") return;
-      if (block.ended) {
+      if (block.sequence.ended) {
         throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
       }
     }

@@ -4,7 +4,7 @@
  */
 import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } from "../../json/mod.ts";
 import { templateEdit } from "../frame_template.ts";
-import type { Echo, Frame } from "../codec.ts";
+import type { Frame, ResponseContext } from "../codec.ts";
 import type { Relay } from "../relay.ts";
 import { chatTemplateRule } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -19,29 +19,29 @@ export const chatRelay: Relay = {
       stream_options: spliceMembers(streamOptions?.startsWith("{") ? streamOptions : "{}", { include_usage: "true" }),
     };
   },
-  machine(echo) {
-    const edit = templateEdit((data) => editChunk(scanMembers(data), echo), chatTemplateRule);
+  machine(context) {
+    const edit = templateEdit((data) => editChunk(scanMembers(data), context), chatTemplateRule);
     return {
       push({ data, read }) {
         if (data === DONE.data) return [];
         const edited = read === undefined
           ? edit(data)
-          : editChunk({ text: data, members: read.parsed?.members ?? [] }, echo);
+          : editChunk({ text: data, members: read.parsed?.members ?? [] }, context);
         return edited === undefined ? [] : [{ data: edited }];
       },
       end: () => [DONE],
-      fail: (error) => streamWriter(echo).push({ type: "error", error }),
+      fail: (error) => streamWriter(context).push({ type: "error", error }),
     };
   },
 };
 
 /** Returns a chunk for the client; undefined if the client does not get it. */
-function editChunk(chunk: ObjectText, echo: Echo): string | undefined {
+function editChunk(chunk: ObjectText, context: ResponseContext): string | undefined {
   const usage = memberOf(chunk, "usage");
-  const isUnrequested = usage !== undefined && echo.prompt.includeUsage !== true;
+  const isUnrequested = usage !== undefined && context.prompt.includeUsage !== true;
   if (isUnrequested && isUsageOnly(chunk, usage)) return undefined;
   const edits: Record<string, string | undefined> = {};
-  if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(echo.model);
+  if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(context.model);
   if (isUnrequested) edits.usage = undefined;
   return chunk.text.trimStart().startsWith("{") ? spliceMembers(chunk, edits) : chunk.text;
 }

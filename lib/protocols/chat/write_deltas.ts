@@ -2,7 +2,7 @@
 import { countCodePoints } from "../canonical/citations.ts";
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo } from "../codec.ts";
+import type { ResponseContext } from "../codec.ts";
 import { writeAnnotation } from "./write_reply.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning } from "./write_reply.ts";
@@ -29,9 +29,9 @@ interface OpenBlockState {
 }
 
 /** Creates the writer of one message's deltas. */
-export function deltaWriter(echo: Echo): DeltaWriter {
-  const legacy = usesLegacyFunctions(echo.request);
-  const hidesText = hidesReasoning(echo);
+export function deltaWriter(context: ResponseContext): DeltaWriter {
+  const legacy = usesLegacyFunctions(context.request);
+  const hidesText = hidesReasoning(context);
   // Lists are sent in one piece, in the last delta: clients keep only the last list of a stream, or join lists wrongly.
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];

@@ -2,35 +2,35 @@
 import { countCodePoints, urlCitation } from "../canonical/citations.ts";
 import type { Citation, ContentBlockOf, FinishReason, Reply, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo } from "../codec.ts";
+import type { ResponseContext } from "../codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./members.ts";
 import { writeUsage } from "./chat_usage.ts";
 
 /** Writes a `chat.completion` object. */
-export function writeReply(reply: Reply, echo: Echo): JsonObject {
+export function writeReply(reply: Reply, context: ResponseContext): JsonObject {
   return {
-    id: completionId(echo),
+    id: completionId(context),
     object: "chat.completion",
-    created: echo.createdAt,
-    model: echo.model,
+    created: context.createdAt,
+    model: context.model,
     choices: [{
       index: 0,
-      message: writeMessage(reply, echo),
+      message: writeMessage(reply, context),
       logprobs: null,
-      finish_reason: writeFinish(reply.finish, echo),
+      finish_reason: writeFinish(reply.finish, context),
     }],
     usage: writeUsage(reply.usage),
   };
 }
 
 /** Returns the id of the completion, which is the same on every chunk. */
-export function completionId(echo: Echo): string {
-  return `chatcmpl-${echo.requestId}`;
+export function completionId(context: ResponseContext): string {
+  return `chatcmpl-${context.requestId}`;
 }
 
 /** Returns chat's finish reason, which is the same for a stop sequence and for the end of the answer. */
-export function writeFinish(reason: FinishReason, echo: Echo): string {
+export function writeFinish(reason: FinishReason, context: ResponseContext): string {
   switch (reason) {
     case "end":
     case "stop_sequence":
@@ -39,15 +39,15 @@ export function writeFinish(reason: FinishReason, echo: Echo): string {
     case "length":
       return "length";
     case "tool_use":
-      return usesLegacyFunctions(echo.request) ? "function_call" : "tool_calls";
+      return usesLegacyFunctions(context.request) ? "function_call" : "tool_calls";
     case "refusal":
       return "content_filter";
   }
 }
 
 /** True if the client does not want reasoning text. It still gets the signatures, to send them back. */
-export function hidesReasoning(echo: Echo): boolean {
-  return echo.prompt.reasoning?.display === "omitted";
+export function hidesReasoning(context: ResponseContext): boolean {
+  return context.prompt.reasoning?.display === "omitted";
 }
 
 /**
@@ -67,7 +67,7 @@ function writeCall({ id, name, custom, arguments: input }: ContentBlockOf<"tool_
     : { id, type: "function", function: { name, arguments: input || "{}" } };
 }
 
-function writeMessage(reply: Reply, echo: Echo): JsonObject {
+function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
   let content = "";
   let refusal = "";
   const thoughts: string[] = [];
@@ -93,7 +93,7 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
         refusal += block.text;
         break;
       case "reasoning": {
-        const visible = hidesReasoning(echo) ? { ...block, text: "" } : block;
+        const visible = hidesReasoning(context) ? { ...block, text: "" } : block;
         if (visible.text !== "") thoughts.push(visible.text);
         details.push(...writeDetails(visible, details.length));
         break;
@@ -112,6 +112,6 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 &&
-      (usesLegacyFunctions(echo.request) ? { function_call: calls[0]?.function } : { tool_calls: calls })),
+      (usesLegacyFunctions(context.request) ? { function_call: calls[0]?.function } : { tool_calls: calls })),
   };
 }

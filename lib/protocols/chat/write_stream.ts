@@ -2,17 +2,17 @@
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo, Frame } from "../codec.ts";
+import type { Frame, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { deltaWriter } from "./write_deltas.ts";
 import { completionId, writeFinish } from "./write_reply.ts";
 import { writeUsage } from "./chat_usage.ts";
 
 /** Creates a writer of chunks. A stream that breaks off ends with an error and without `[DONE]`. */
-export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
-  const chunks = chunkWriter(echo);
-  const message = deltaWriter(echo);
-  const includeUsage = echo.prompt.includeUsage === true;
+export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
+  const chunks = chunkWriter(context);
+  const message = deltaWriter(context);
+  const includeUsage = context.prompt.includeUsage === true;
   let isOver = false;
 
   function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
@@ -20,7 +20,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
     const { before, last } = message.finish();
     return [
       ...before.map((delta) => chunks.delta(delta)),
-      chunks.delta(last, writeFinish(reason, echo)),
+      chunks.delta(last, writeFinish(reason, context)),
       ...(includeUsage ? [chunks.usage(usage)] : []),
       { data: "[DONE]" },
     ];
@@ -52,17 +52,17 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 /**
  * Creates a writer that wraps deltas into chunks. The text around the deltas is always the same, so it is made once.
  */
-function chunkWriter(echo: Echo): {
+function chunkWriter(context: ResponseContext): {
   delta(delta: JsonObject, finish?: string): Frame;
   usage(usage: TokenUsage): Frame;
 } {
   const head = JSON.stringify({
-    id: completionId(echo),
+    id: completionId(context),
     object: "chat.completion.chunk",
-    created: echo.createdAt,
-    model: echo.model,
+    created: context.createdAt,
+    model: context.model,
   }).slice(0, -1);
-  const tail = echo.prompt.includeUsage === true ? `}],"usage":null}` : `}]}`;
+  const tail = context.prompt.includeUsage === true ? `}],"usage":null}` : `}]}`;
   return {
     delta(delta, finish) {
       const reason = finish === undefined ? "null" : JSON.stringify(finish);

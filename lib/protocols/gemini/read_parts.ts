@@ -5,7 +5,7 @@ import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { Permits, PrewrittenJson } from "../codec.ts";
+import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
 import {
@@ -22,7 +22,7 @@ export interface GeminiReadContext {
   /** The JSON text of arguments and results, written in advance; undefined: it is written where it is read. */
   texts: PrewrittenJson | undefined;
   /** The client's permissions; undefined: nothing is refused for lack of one. */
-  permits: Permits | undefined;
+  permissions: ClientPermissions | undefined;
   /** Number of images so far. */
   images: number;
 }
@@ -224,7 +224,7 @@ function readOtherPart(part: JsonObject, path: string, context: GeminiReadContex
   if (!isKnown && isObject(part.functionResponse)) {
     throw new GatewayError("invalid", "Expected functionResponse in a content with role user", { param: path });
   }
-  context.permits?.checkItem(value, path);
+  context.permissions?.checkItem(value, path);
   return [{ type: "vendor_specific", from: "gemini", value: part }];
 }
 

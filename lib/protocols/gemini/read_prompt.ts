@@ -4,7 +4,7 @@ import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";
-import type { Permits, PrewrittenJson } from "../codec.ts";
+import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
@@ -40,21 +40,21 @@ const JSON_TYPE = "application/json";
 const MODELLED_TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
 
 /** Reads a request. @throws {GatewayError} `invalid`, for what the schema cannot check */
-export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
-  return runToEnd(readRequest(body, { permits }));
+export function readPrompt(body: JsonObject, permissions?: ClientPermissions): Prompt {
+  return runToEnd(readRequest(body, { permissions }));
 }
 
 /** As `readPrompt`, in steps. */
-export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+export function* readSteps(body: JsonObject, permissions?: ClientPermissions): Generator<void, Prompt> {
   const texts = yield* writeObjects(body);
-  return yield* readRequest(body, { permits, texts });
+  return yield* readRequest(body, { permissions, texts });
 }
 
 function* readRequest(
   body: JsonObject,
-  { permits, texts }: { permits: Permits | undefined; texts?: PrewrittenJson },
+  { permissions, texts }: { permissions: ClientPermissions | undefined; texts?: PrewrittenJson },
 ): Generator<void, Prompt> {
-  const context: GeminiReadContext = { calls: new CallMatcher(), texts, permits, images: 0 };
+  const context: GeminiReadContext = { calls: new CallMatcher(), texts, permissions, images: 0 };
   const messages = [...readSystem(body.systemInstruction, context), ...yield* readContents(body.contents, context)];
   if (messages.every(({ role }) => role === "system")) {
     throw new GatewayError("invalid", "Expected contents with at least one part", { param: "contents" });

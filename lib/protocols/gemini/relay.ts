@@ -17,11 +17,11 @@ const CONTENT = /"parts"\s*:/;
 export const geminiRelay: Relay = {
   replyModel: MODEL_MEMBER,
   modelEdits: () => ({ model: undefined, stream: undefined }),
-  machine(echo) {
+  machine(context) {
     let held: Frame[] = [];
     return {
       push(frame) {
-        const edited = { ...frame, data: withModel(frame, [MODEL_MEMBER], echo.model) };
+        const edited = { ...frame, data: withModel(frame, [MODEL_MEMBER], context.model) };
         if (held.length > 0 && !CONTENT.test(frame.data)) {
           held.push(edited);
           return [];
@@ -38,7 +38,7 @@ export const geminiRelay: Relay = {
       fail(error) {
         // The held pieces would end the answer.
         held = [];
-        return streamWriter(echo).push({ type: "error", error });
+        return streamWriter(context).push({ type: "error", error });
       },
     };
   },

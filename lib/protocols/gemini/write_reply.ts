@@ -2,7 +2,7 @@
 import { eventsOf } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo } from "../codec.ts";
+import type { ResponseContext } from "../codec.ts";
 import { writeUsage } from "./gemini_usage.ts";
 import { PartWriter } from "./write_parts.ts";
 
@@ -16,19 +16,19 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
 };
 
 /** Writes a `GenerateContentResponse`. */
-export function writeReply(reply: Reply, echo: Echo): JsonObject {
-  const writer = new PartWriter(echo.prompt);
+export function writeReply(reply: Reply, context: ResponseContext): JsonObject {
+  const writer = new PartWriter(context.prompt);
   const parts = eventsOf(reply).flatMap((event) => writer.push(event));
   const finishReason = writeFinish(reply.finish, writer.refused);
   return {
     candidates: [{ ...writeContent(joinTexts(parts)), finishReason, index: 0 }],
     usageMetadata: writeUsage(reply.usage),
-    ...writeHead(echo),
+    ...writeHead(context),
   };
 }
 
 /** Returns the members that every piece of an answer has. */
-export function writeHead({ requestId, model }: Echo): JsonObject {
+export function writeHead({ requestId, model }: ResponseContext): JsonObject {
   return { modelVersion: model, responseId: requestId };
 }
 

@@ -2,7 +2,7 @@
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo, Frame } from "../codec.ts";
+import type { Frame, ResponseContext } from "../codec.ts";
 import { googleError } from "../error_bodies.ts";
 import { writeUsage } from "./gemini_usage.ts";
 import { PartWriter } from "./write_parts.ts";
@@ -13,9 +13,9 @@ import { writeContent, writeFinish, writeHead } from "./write_reply.ts";
  * Google's SDKs discard an answer that has a piece without content. So a part waits until the next part, or the next
  * block opens.
  */
-export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
-  const writer = new PartWriter(echo.prompt);
-  const head = writeHead(echo);
+export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
+  const writer = new PartWriter(context.prompt);
+  const head = writeHead(context);
   let isOver = false;
   const held: JsonObject[] = [];
 

@@ -7,7 +7,7 @@ import { readSignature } from "../canonical/signature.ts";
 import type { CacheMark, Citation, ContentBlock, Media, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeEach, writeJson } from "../../json/mod.ts";
-import type { Permits, PrewrittenJson } from "../codec.ts";
+import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { readRedacted } from "./redacted_thinking.ts";
@@ -21,7 +21,7 @@ export interface ReadContext {
   /** The JSON text of tool inputs, written in advance; undefined: it is written where it is read. */
   texts: PrewrittenJson | undefined;
   /** The client's permissions; undefined: it may not refer to files at the vendor. */
-  permits: Permits | undefined;
+  permissions: ClientPermissions | undefined;
 }
 
 /**
@@ -117,7 +117,7 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
     case "redacted_thinking":
       return readRedacted(stringOf(block.data) ?? "");
     case "container_upload":
-      if (context.permits?.vendorState === true) return readVendorSpecific(block, path, context);
+      if (context.permissions?.vendorState === true) return readVendorSpecific(block, path, context);
       throw fileError(`${path}.file_id`);
     default:
       return readVendorSpecific(block, path, context);
@@ -125,8 +125,8 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
 }
 
 /** True for media with a file id, if the client may use it. */
-function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean {
-  return permits?.vendorState === true && isObject(source) && source.type === "file";
+function isVendorFile({ source }: JsonObject, { permissions }: ReadContext): boolean {
+  return permissions?.vendorState === true && isObject(source) && source.type === "file";
 }
 
 function readToolUse(block: JsonObject, path: string, context: ReadContext): ContentBlock {
@@ -216,18 +216,18 @@ function readVendorSpecific(block: JsonObject, path: string, context: ReadContex
       if (isObject(change)) checkAddition(change, `${path}.tool_changes[${index}]`, context);
     }
   }
-  context.permits?.checkItem(block, path);
+  context.permissions?.checkItem(block, path);
   return { type: "vendor_specific", from: "messages", value: block };
 }
 
 /** Checks a tool that is defined inside the conversation. */
-function checkAddition({ tool }: JsonObject, path: string, { permits }: ReadContext): void {
-  if (isObject(tool) && isObject(tool.definition)) permits?.checkTool(tool.definition, `${path}.tool.definition`);
+function checkAddition({ tool }: JsonObject, path: string, { permissions }: ReadContext): void {
+  if (isObject(tool) && isObject(tool.definition)) permissions?.checkTool(tool.definition, `${path}.tool.definition`);
 }
 
 /** Refuses file ids inside a document, whose blocks are not read. */
-function checkInnerFiles(content: Json | undefined, path: string, { permits }: ReadContext): void {
-  if (!Array.isArray(content) || permits?.vendorState === true) return;
+function checkInnerFiles(content: Json | undefined, path: string, { permissions }: ReadContext): void {
+  if (!Array.isArray(content) || permissions?.vendorState === true) return;
   for (const [index, part] of content.entries()) {
     if (isObject(part) && isObject(part.source) && part.source.type === "file") {
       throw fileError(`${path}[${index}].source.file_id`);

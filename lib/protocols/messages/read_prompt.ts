@@ -3,7 +3,7 @@ import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMe
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
-import type { Permits, PrewrittenJson } from "../codec.ts";
+import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
@@ -37,14 +37,14 @@ const THINKING_MEMBERS = new Set(["type", "budget_tokens", "display"]);
 const INNER_MEMBERS = { output_config: new Set(["effort", "format"]), metadata: new Set(["user_id"]) };
 
 /** Reads a request for an answer. @throws {GatewayError} `invalid`, for what the schema cannot check */
-export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
-  return { ...readRequestSettings(body), ...readContents(body, { permits }) };
+export function readPrompt(body: JsonObject, permissions?: ClientPermissions): Prompt {
+  return { ...readRequestSettings(body), ...readContents(body, { permissions }) };
 }
 
 /** As `readPrompt`, in steps. */
-export function* readSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+export function* readSteps(body: JsonObject, permissions?: ClientPermissions): Generator<void, Prompt> {
   const texts = yield* writeInputs(body);
-  return { ...readRequestSettings(body), ...readContents(body, { permits, texts }) };
+  return { ...readRequestSettings(body), ...readContents(body, { permissions, texts }) };
 }
 
 /** Reads a request whose contents are plain. @throws {GatewayError} `invalid`, as `readPrompt` */
@@ -68,16 +68,16 @@ function readRequestSettings(body: JsonObject): Omit<Prompt, "messages" | "tools
  * Reads a request to count tokens, in steps. It has neither `max_tokens` nor `stream`.
  * @throws {GatewayError} `invalid`, for what the schema cannot check
  */
-export function* readCountSteps(body: JsonObject, permits?: Permits): Generator<void, Prompt> {
+export function* readCountSteps(body: JsonObject, permissions?: ClientPermissions): Generator<void, Prompt> {
   const texts = yield* writeInputs(body);
-  return { ...readSettings(body), ...readContents(body, { permits, texts }) };
+  return { ...readSettings(body), ...readContents(body, { permissions, texts }) };
 }
 
 function readContents(
   body: JsonObject,
-  { permits, texts }: { permits?: Permits | undefined; texts?: PrewrittenJson } = {},
+  { permissions, texts }: { permissions?: ClientPermissions | undefined; texts?: PrewrittenJson } = {},
 ): Pick<Prompt, "messages" | "tools"> {
-  const context: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
+  const context: ReadContext = { cacheMarks: 0, images: 0, texts, permissions };
   const contents = {
     messages: [...readSystem(body.system, context), ...readMessages(body.messages, context)],
     tools: readTools(body.tools, context),

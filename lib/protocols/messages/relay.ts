@@ -12,7 +12,7 @@ const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
 
 /** The relay of messages. */
 export const messagesRelay: Relay = {
-  machine(echo) {
+  machine(context) {
     let hasStarted = false;
     let hasStopped = false;
     return {
@@ -24,10 +24,10 @@ export const messagesRelay: Relay = {
         // A server in between may repeat the start. The reader of the answer refuses the start of another message.
         if (hasStarted) return [];
         hasStarted = true;
-        return [{ ...withEvent, data: withModel(frame, ["message", "model"], echo.model) }];
+        return [{ ...withEvent, data: withModel(frame, ["message", "model"], context.model) }];
       },
       end: () => hasStopped ? [] : [STOP],
-      fail: (error) => streamWriter(echo).push({ type: "error", error }),
+      fail: (error) => streamWriter(context).push({ type: "error", error }),
     };
   },
 };

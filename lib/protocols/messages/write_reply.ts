@@ -3,7 +3,7 @@ import { inputOf } from "../canonical/tool_input.ts";
 import { writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, FinishReason, Reply, TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo } from "../codec.ts";
+import type { ResponseContext } from "../codec.ts";
 import { isRedacted } from "./redacted_thinking.ts";
 
 const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
@@ -16,11 +16,11 @@ const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
 };
 
 /** Writes a message object. */
-export function writeReply(reply: Reply, echo: Echo): JsonObject {
-  const omitsText = omitsThinking(echo);
+export function writeReply(reply: Reply, context: ResponseContext): JsonObject {
+  const omitsText = omitsThinking(context);
   const hasRefusal = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
   return {
-    ...writeHead(echo),
+    ...writeHead(context),
     content: reply.blocks.map((block) => writeBlock(block, omitsText)).filter((block) => block !== undefined),
     ...writeStop(reply.finish, { stopSequence: reply.stopSequence, refused: hasRefusal }),
     usage: writeUsage(reply.usage),
@@ -28,7 +28,7 @@ export function writeReply(reply: Reply, echo: Echo): JsonObject {
 }
 
 /** Returns the members of a message before its content. */
-export function writeHead({ requestId, model }: Echo): JsonObject {
+export function writeHead({ requestId, model }: ResponseContext): JsonObject {
   return { id: `msg_${requestId}`, type: "message", role: "assistant", model };
 }
 
@@ -44,7 +44,7 @@ export function writeStop(
 }
 
 /** True if the client asked for thinking blocks without their text. */
-export function omitsThinking({ prompt }: Echo): boolean {
+export function omitsThinking({ prompt }: ResponseContext): boolean {
   return prompt.reasoning?.display === "omitted";
 }
 

@@ -3,7 +3,7 @@ import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo, Frame } from "../codec.ts";
+import type { Frame, ResponseContext } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
 import { isRedacted } from "./redacted_thinking.ts";
 import { omitsThinking, writeHead, writeStartUsage, writeStop, writeUsage } from "./write_reply.ts";
@@ -18,8 +18,8 @@ const PING = frame("ping", {});
  * Creates a writer of the protocol's events. Text and thinking blocks begin only with their first content, so that
  * there are no empty blocks and no gaps between indices.
  */
-export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
-  const omitsText = omitsThinking(echo);
+export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
+  const omitsText = omitsThinking(context);
   let isOver = false;
   let refused = false;
   /** Index of the open block; if none is open, of the next one. */
@@ -99,7 +99,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 
   function fail(error: GatewayError): Frame[] {
     isOver = true;
-    return [frame("error", { error: { ...anthropicError(error) }, request_id: `req_${echo.requestId}` })];
+    return [frame("error", { error: { ...anthropicError(error) }, request_id: `req_${context.requestId}` })];
   }
 
   return {
@@ -107,7 +107,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
       if (isOver) return [];
       switch (event.type) {
         case "start":
-          return [frame("message_start", { message: writeStart(echo, event.usage) }), PING];
+          return [frame("message_start", { message: writeStart(context, event.usage) }), PING];
         case "open":
           return open(event.block);
         case "delta":
@@ -140,8 +140,8 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 }
 
 /** Writes the message as it is at the start. SDKs require that it has a usage. */
-function writeStart(echo: Echo, usage: TokenUsage = {}): JsonObject {
-  return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
+function writeStart(context: ResponseContext, usage: TokenUsage = {}): JsonObject {
+  return { ...writeHead(context), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
 }
 
 function emptyThinking(): JsonObject {

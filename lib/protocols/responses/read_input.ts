@@ -3,7 +3,7 @@ import { type MessageKind, RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts
 import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import type { Permits } from "../codec.ts";
+import type { ClientPermissions } from "../codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
@@ -24,10 +24,10 @@ interface ReadItem {
 
 /**
  * Reads `input`: a text of the user, or items.
- * @param permits absent: the client may not refer to files at the vendor
+ * @param permissions absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for references to state that the gateway does not keep
  */
-export function readInput(input: Json | undefined, permits?: Permits): Message[] {
+export function readInput(input: Json | undefined, permissions?: ClientPermissions): Message[] {
   if (typeof input === "string") return [{ role: "user", blocks: [{ type: "text", text: input }] }];
   const messages: Message[] = [];
   let kind: MessageKind | undefined;
@@ -35,7 +35,7 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
   objectsOf(input).forEach((item, index) => {
     // `readTools` reads these tools. The item does not separate messages.
     if (item.type === "additional_tools") return;
-    const read = readItem(item, `input[${index}]`, permits);
+    const read = readItem(item, `input[${index}]`, permissions);
     if (last !== undefined && read.kind === kind && (kind === "assistant" || kind === "results")) {
       last.blocks.push(...read.blocks);
       return;
@@ -53,10 +53,10 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
 
 /**
  * Reads `instructions`: a string or messages. They become one system message before all others.
- * @param permits as for `readInput`
+ * @param permissions as for `readInput`
  * @throws {GatewayError} `invalid`, for items other than messages
  */
-export function readInstructions(instructions: Json | undefined, permits?: Permits): Message[] {
+export function readInstructions(instructions: Json | undefined, permissions?: ClientPermissions): Message[] {
   // Some clients always send the member, even if it is empty.
   if (instructions === "") return [];
   if (typeof instructions === "string") return [{ role: "system", blocks: [{ type: "text", text: instructions }] }];
@@ -67,23 +67,23 @@ export function readInstructions(instructions: Json | undefined, permits?: Permi
         param: `${path}.type`,
       });
     }
-    return readContent(item.content, `${path}.content`, permits);
+    return readContent(item.content, `${path}.content`, permissions);
   });
   return blocks.length === 0 ? [] : [{ role: "system", blocks }];
 }
 
-function readItem(item: JsonObject, path: string, permits: Permits | undefined): ReadItem {
+function readItem(item: JsonObject, path: string, permissions: ClientPermissions | undefined): ReadItem {
   const type = stringOf(item.type) ?? (item.role === undefined ? "item_reference" : "message");
   switch (type) {
     case "message":
-      return readMessage(item, path, permits);
+      return readMessage(item, path, permissions);
     case "function_call":
       return { kind: "assistant", blocks: [readCall(item, false)] };
     case "custom_tool_call":
       return { kind: "assistant", blocks: [readCall(item, true)] };
     case "function_call_output":
     case "custom_tool_call_output":
-      return { kind: "results", blocks: [readResult(item, path, permits)] };
+      return { kind: "results", blocks: [readResult(item, path, permissions)] };
     case "reasoning":
       return { kind: "assistant", blocks: [readReasoning(item)] };
     case "item_reference":
@@ -97,7 +97,7 @@ function readItem(item: JsonObject, path: string, permits: Permits | undefined):
       if (kind === undefined) {
         throw new GatewayError("invalid", `Cannot read item type ${JSON.stringify(type)}`, { param: `${path}.type` });
       }
-      permits?.checkItem(item, path);
+      permissions?.checkItem(item, path);
       return { kind, blocks: [{ type: "vendor_specific", from: "responses", value: item }] };
     }
   }
@@ -107,8 +107,8 @@ function messageKindOf(type: string): MessageKind | undefined {
   return Object.hasOwn(RESPONSES_ITEMS, type) ? RESPONSES_ITEMS[type as keyof typeof RESPONSES_ITEMS] : undefined;
 }
 
-function readMessage(item: JsonObject, path: string, permits: Permits | undefined): ReadItem {
-  const blocks = readContent(item.content, `${path}.content`, permits);
+function readMessage(item: JsonObject, path: string, permissions: ClientPermissions | undefined): ReadItem {
+  const blocks = readContent(item.content, `${path}.content`, permissions);
   switch (item.role) {
     case "assistant":
       return { kind: "assistant", blocks: keepItemMembers(blocks, item) };
@@ -151,11 +151,15 @@ function readCall(item: JsonObject, custom: boolean): ContentBlockOf<"tool_call"
   };
 }
 
-function readResult(item: JsonObject, path: string, permits: Permits | undefined): ContentBlockOf<"tool_result"> {
+function readResult(
+  item: JsonObject,
+  path: string,
+  permissions: ClientPermissions | undefined,
+): ContentBlockOf<"tool_result"> {
   return {
     type: "tool_result",
     callId: stringOf(item.call_id) ?? "",
-    blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permits),
+    blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permissions),
     ...(item.type === "custom_tool_call_output" && { custom: true }),
     ...collectUnknownMembers("responses", item, { modelled: RESULT_MEMBERS }),
   };

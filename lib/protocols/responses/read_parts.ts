@@ -4,7 +4,7 @@ import { decodeMedia, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import type { Permits } from "../codec.ts";
+import type { ClientPermissions } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
@@ -18,16 +18,20 @@ const FILE_MEMBERS = new Set(["type", "file_data", "file_url", "filename", "cach
 /**
  * Reads content as blocks: a string or parts.
  * @param path path of the content in the request, such as `input[0].content`
- * @param permits absent: the client may not refer to files at the vendor
+ * @param permissions absent: the client may not refer to files at the vendor
  * @throws {GatewayError} `invalid`, for parts that cannot be passed to a model
  */
-export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
+export function readContent(
+  content: Json | undefined,
+  path: string,
+  permissions: ClientPermissions | undefined,
+): ContentBlock[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return objectsOf(content).map((part, index) => {
-    const isFile = permits?.vendorState === true && stringOf(part.file_id) !== undefined;
+    const isFile = permissions?.vendorState === true && stringOf(part.file_id) !== undefined;
     return isFile
       ? { type: "vendor_specific", from: "responses", value: part }
-      : readPart(part, `${path}[${index}]`, permits);
+      : readPart(part, `${path}[${index}]`, permissions);
   });
 }
 
@@ -43,7 +47,7 @@ export function checkImages(input: Json | undefined): void {
   }
 }
 
-function readPart(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
+function readPart(part: JsonObject, path: string, permissions: ClientPermissions | undefined): ContentBlock {
   const cache = readCacheMark(part);
   switch (part.type) {
     case "input_text":
@@ -84,7 +88,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
       };
     }
     case "input_audio":
-      permits?.checkItem(part, path);
+      permissions?.checkItem(part, path);
       return { type: "vendor_specific", from: "responses", value: part };
     default:
       throw new GatewayError("invalid", `Cannot read content part type ${JSON.stringify(part.type)}`, {

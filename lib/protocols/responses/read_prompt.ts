@@ -9,7 +9,7 @@ import {
 } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
-import type { Permits } from "../codec.ts";
+import type { ClientPermissions } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
@@ -60,10 +60,10 @@ const STATEFUL_MEMBERS: Readonly<Record<string, string>> = {
  * @throws {GatewayError} `invalid`, for requests that need state, for content that cannot be passed on, and for too
  * many images or tools
  */
-export function readPrompt(body: JsonObject, permits?: Permits): Prompt {
+export function readPrompt(body: JsonObject, permissions?: ClientPermissions): Prompt {
   refuseState(body);
   checkImages(body.input);
-  return { ...readSettings(body), ...readContents(body, permits) };
+  return { ...readSettings(body), ...readContents(body, permissions) };
 }
 
 /** Reads a request whose contents are plain. @throws {GatewayError} `invalid`, as `readPrompt` */
@@ -79,11 +79,11 @@ export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () 
   );
 }
 
-function readContents(body: JsonObject, permits?: Permits): Pick<Prompt, "messages" | "tools"> {
+function readContents(body: JsonObject, permissions?: ClientPermissions): Pick<Prompt, "messages" | "tools"> {
   return {
     messages: [
-      ...readInstructions(body.instructions, permits),
-      ...readInput(body.input, permits),
+      ...readInstructions(body.instructions, permissions),
+      ...readInput(body.input, permissions),
     ],
     tools: readTools(body),
   };

@@ -12,7 +12,7 @@ import {
   writeJson,
 } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
-import type { AnswerKeeper, Echo, Frame, KeptAnswer } from "../codec.ts";
+import type { AnswerKeeper, Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { listOf } from "../members.ts";
 import { findInFrame, type Relay, withModel } from "../relay.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
@@ -26,19 +26,19 @@ const OPENING_EVENTS = new Set(["response.created", "response.in_progress"]);
 /** The relay of responses. OpenAI's streams have no `[DONE]` at the end, unlike other vendors', so it is added. */
 export const responsesRelay: Relay = {
   // Without it only the host knows the reasoning, and only if it stores responses.
-  keeperEdits(echo, body) {
-    if (!asksForEncrypted(echo)) return {};
+  keeperEdits(context, body) {
+    if (!asksForEncrypted(context)) return {};
     return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
   },
-  keepReply(answer, echo) {
-    keepReplyText(answer.text, echo.keeper);
-    return asksForEncrypted(echo) ? scanMembers(hideInResponse(answer.text)) : answer;
+  keepReply(answer, context) {
+    keepReplyText(answer.text, context.keeper);
+    return asksForEncrypted(context) ? scanMembers(hideInResponse(answer.text)) : answer;
   },
-  machine(echo) {
+  machine(context) {
     /** The last frame with a sequence number. */
     let lastNumbered = "";
-    const keeper = echo.keeper?.keep === undefined ? undefined : new FrameKeeper(echo.keeper);
-    const hidesEncrypted = asksForEncrypted(echo);
+    const keeper = context.keeper?.keep === undefined ? undefined : new FrameKeeper(context.keeper);
+    const hidesEncrypted = asksForEncrypted(context);
     return {
       push(relayed) {
         const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
@@ -47,12 +47,15 @@ export const responsesRelay: Relay = {
         if (data.includes('"sequence_number"')) lastNumbered = data;
         keeper?.push(relayed);
         if (!mayHaveMember(data, "response")) return [frame];
-        return [{ ...(event !== undefined && { event }), data: withModel(frame, ["response", "model"], echo.model) }];
+        return [{
+          ...(event !== undefined && { event }),
+          data: withModel(frame, ["response", "model"], context.model),
+        }];
       },
       end: () => [DONE],
       fail(error) {
         let last = sequenceNumber(lastNumbered) ?? -1;
-        return streamWriter(echo).push({ type: "error", error })
+        return streamWriter(context).push({ type: "error", error })
           .filter(({ event }) => last < 0 || event === undefined || !OPENING_EVENTS.has(event))
           .map((frame) => last < 0 ? frame : renumber(frame, () => ++last));
       },
@@ -61,7 +64,7 @@ export const responsesRelay: Relay = {
 };
 
 /** True if the gateway needs encrypted reasoning to store the answer, and the client did not ask for it. */
-function asksForEncrypted({ keeper, prompt: { reasoning } }: Echo): boolean {
+function asksForEncrypted({ keeper, prompt: { reasoning } }: ResponseContext): boolean {
   return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
 }
 

@@ -1,7 +1,7 @@
 /** Writes the response object. All members besides the output and its outcome repeat the request. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import type { Echo } from "../codec.ts";
+import type { ResponseContext } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { writeUsage } from "./responses_usage.ts";
 
@@ -20,15 +20,15 @@ export interface ResponseProgress {
  * Returns a function that writes the response object. In each state the object has every member that official clients
  * and the Open Responses suite require.
  */
-export function responseWriter(echo: Echo): (progress: ResponseProgress) => JsonObject {
-  const { request } = echo;
+export function responseWriter(context: ResponseContext): (progress: ResponseProgress) => JsonObject {
+  const { request } = context;
   const text = objectOf(request.text) ?? {};
   const reasoning = objectOf(request.reasoning) ?? {};
   return ({ status, output, incomplete, error, usage }) => ({
-    id: responseId(echo),
+    id: responseId(context),
     object: "response",
-    created_at: echo.createdAt,
-    completed_at: status === "completed" ? echo.completedAt?.() ?? echo.createdAt : null,
+    created_at: context.createdAt,
+    completed_at: status === "completed" ? context.completedAt?.() ?? context.createdAt : null,
     status,
     background: false,
     error: error === undefined ? null : { ...error },
@@ -37,15 +37,15 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     instructions: typeof request.instructions === "string" ? request.instructions : null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: request.max_tool_calls ?? null,
-    model: echo.model,
+    model: context.model,
     output: [...output],
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    previous_response_id: echo.keeper?.previousId ?? null,
+    previous_response_id: context.keeper?.previousId ?? null,
     prompt_cache_key: request.prompt_cache_key ?? null,
     reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? reasoning.generate_summary ?? null },
     safety_identifier: request.safety_identifier ?? null,
     service_tier: request.service_tier ?? "default",
-    store: echo.keeper?.isStored === true,
+    store: context.keeper?.isStored === true,
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,
     top_logprobs: request.top_logprobs ?? 0,
@@ -62,7 +62,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
 }
 
 /** Returns the id of the response to a request. */
-export function responseId({ requestId }: Pick<Echo, "requestId">): string {
+export function responseId({ requestId }: Pick<ResponseContext, "requestId">): string {
   return `resp_${requestId}`;
 }
 

@@ -2,7 +2,7 @@
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { Echo, Frame, KeptAnswer } from "../codec.ts";
+import type { Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { objectOf, stringOf } from "../members.ts";
 import { callItem } from "./write_call_item.ts";
@@ -26,8 +26,8 @@ const FINAL_EVENTS = new Set(["response.completed", "response.incomplete", "resp
  * Creates a writer of numbered events, of which the last one has the whole response. `[DONE]` follows it: OpenAI does
  * not send this mark, but clients of other vendors wait for it, and those of OpenAI ignore it.
  */
-export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
-  const machine = outputItemWriter(echo);
+export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
+  const machine = outputItemWriter(context);
   let number = 0;
 
   function frames(events: ResponsesEvent[]): Frame[] {
@@ -44,8 +44,8 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
  * Creates a writer that composes an answer from items, of which one is open at a time. An item ends when the next one
  * begins, or with the answer. Then the finish reason decides whether the item is complete.
  */
-export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
-  const writeResponse = responseWriter(echo);
+export function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, ResponsesEvent> {
+  const writeResponse = responseWriter(context);
   const output: JsonObject[] = [];
   const storedItems: JsonObject[] = [];
   let item: OutputItem | undefined;
@@ -75,7 +75,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const joined = item?.join(block);
     if (joined !== undefined) return joined;
     const events = closeItem("completed");
-    const opened = openItem(block, { echo, position: { requestId: echo.requestId, index: output.length } });
+    const opened = openItem(block, { context, position: { requestId: context.requestId, index: output.length } });
     item = opened.item;
     return [...events, ...opened.events];
   }
@@ -86,7 +86,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const events = closeItem(status);
     const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
     const response = writeResponse(progress);
-    echo.keeper?.keep?.({ id: responseId(echo), output: storedItems.map(storedItem) });
+    context.keeper?.keep?.({ id: responseId(context), output: storedItems.map(storedItem) });
     return [...events, { type: `response.${status}`, members: { response } }];
   }
 
@@ -144,7 +144,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
 /** Creates the item of a block, and the events that open it. */
 function openItem(
   block: OpenBlock,
-  { echo, position }: { echo: Echo; position: ItemPosition },
+  { context, position }: { context: ResponseContext; position: ItemPosition },
 ): { item: OutputItem; events: ResponsesEvent[] } {
   switch (block.type) {
     case "text":
@@ -153,7 +153,7 @@ function openItem(
     case "tool_call":
       return callItem(block, position);
     case "reasoning": {
-      const { reasoning } = echo.prompt;
+      const { reasoning } = context.prompt;
       // A client that did not ask for reasoning expects a message as the first item.
       if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
@@ -180,8 +180,8 @@ function storedItem(item: JsonObject): KeptAnswer["output"][number] {
 }
 
 /** Writes an answer that is not streamed, which is the response at the end of its stream. */
-export function writeReply(reply: Reply, echo: Echo): JsonObject {
-  const machine = outputItemWriter(echo);
+export function writeReply(reply: Reply, context: ResponseContext): JsonObject {
+  const machine = outputItemWriter(context);
   const last = eventsOf(reply).flatMap((event) => machine.push(event)).at(-1);
   const response = objectOf(last?.members.response);
   if (response === undefined) throw new RangeError("Cannot write the reply: its events have no end");

@@ -1,11 +1,12 @@
 /**
  * Flattens blocks of one protocol for upstreams of another: content that the model must read becomes text and media.
  */
+import { readCacheMark } from "../canonical/cache_mark.ts";
 import { MESSAGES_RECORDS, RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
-import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
@@ -42,8 +43,8 @@ export function flattenVendorSpecific(
       },
     );
   }
-  const mark = cache ?? readMark(value.cache_control);
-  return mark === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache: mark }];
+  const mark = cache === undefined ? readCacheMark(value) : { cache };
+  return [...blocks.slice(0, -1), { ...last, ...mark }];
 }
 
 /** Returns the type of a block; for Gemini, whose parts have no type, the name of the part's member. */
@@ -107,10 +108,6 @@ function readImage({ type, url, data, media_type: mediaType }: JsonObject): Medi
 
 function reportCitations({ citations }: JsonObject, dropped: UnsupportedParameters): void {
   if (isObject(citations) && citations.enabled === true) dropped.add("citations");
-}
-
-function readMark(value: Json | undefined): CacheMark | undefined {
-  return isObject(value) ? { ttl: value.ttl === "1h" ? "1h" : "5m" } : undefined;
 }
 
 function textsOf(value: Json | undefined): string[] {

@@ -9,6 +9,7 @@
  * holds, at the operator's expense and never at the customer's.
  */
 import type { Log } from "../../log_events.ts";
+import { type StartTimer, startTimer } from "../../start_timer.ts";
 import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreReach } from "../store.ts";
@@ -26,8 +27,8 @@ export interface JournaledParts {
   log: Log;
   /** Monotonic time in milliseconds; absent: `performance.now`. */
   monotonic?: () => number;
-  /** Starts a timer of `ms` milliseconds; the returned function cancels it. Absent: `setTimeout`. */
-  later?: (run: () => void, ms: number) => () => void;
+  /** Absent: `setTimeout`. */
+  later?: StartTimer;
   /** Random numbers from 0 to 1, exclusive; absent: `Math.random`. */
   random?: () => number;
 }
@@ -109,7 +110,7 @@ class EntryWriter {
       hasWork: () => this.waiting > 0,
       log: parts.log,
       monotonic: parts.monotonic ?? (() => performance.now()),
-      later: parts.later ?? withTimeout,
+      later: parts.later ?? startTimer,
       random: parts.random ?? Math.random,
     });
   }
@@ -175,9 +176,4 @@ const REFUSAL_CODES = /^(22...|23502|23514)$/;
 /** Returns whether a working store rejected an entry itself. */
 function isRefused(error: unknown): boolean {
   return error instanceof RangeError || REFUSAL_CODES.test(codeOf(error) ?? "");
-}
-
-function withTimeout(run: () => void, ms: number): () => void {
-  const timer = setTimeout(run, ms);
-  return () => clearTimeout(timer);
 }

@@ -1,6 +1,7 @@
 /** Finds out whether a remote store is reachable, from the calls to it and from probes between them. */
 import type { Log } from "../../log_events.ts";
 import { GatewayError, nameOf } from "../../errors.ts";
+import type { StartTimer } from "../../start_timer.ts";
 
 /** Dependencies of `Reach`. */
 export interface ReachParts {
@@ -15,8 +16,7 @@ export interface ReachParts {
   log: Log;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
-  /** Starts a timer of `ms` milliseconds; the returned function cancels it. */
-  later: (run: () => void, ms: number) => () => void;
+  later: StartTimer;
   /** Random numbers from 0 to 1, exclusive. */
   random: () => number;
 }

@@ -7,10 +7,7 @@ import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "..
 
 type Amount = bigint;
 
-/**
- * Most periods of one key or group whose charged amounts are kept. The first ones are dropped, and read again if
- * needed.
- */
+/** Most periods of one key or group whose charged amounts are kept. Dropped ones are read again if needed. */
 const MAX_PERIODS = 8;
 
 /** Adds up the charges of a spender, with pauses. The result is of the moment at which it calls `onBegin`. */
@@ -18,7 +15,7 @@ export type ReadCharged = (spender: Spender, onBegin: () => void) => Promise<Amo
 
 /** Amounts of one key or group. */
 interface Account {
-  /** Amounts charged since the first day of a period, by that day. */
+  /** Amounts charged since the first day of a period, by that day, the least recently used first. */
   charged: Map<number, Amount>;
   /** Amounts held, by the day on which the requests arrived, to which they will be charged. */
   held: Map<number, Amount>;
@@ -140,9 +137,7 @@ export class Accounts {
   #charged(spender: Spender): Amount {
     if (spender.scope === "user") return this.#chargedSince(spender);
     const { charged } = this.#account(nameOf(spender.scope, spender.id));
-    const cached = charged.get(spender.since);
-    if (cached !== undefined) return cached;
-    const sum = this.#chargedSince(spender);
+    const sum = charged.get(spender.since) ?? this.#chargedSince(spender);
     storeCharged(charged, spender.since, sum);
     return sum;
   }
@@ -184,11 +179,12 @@ export class Accounts {
   }
 }
 
-/** Stores a charged amount, and drops the oldest one if there are too many. */
+/** Stores a charged amount as the last used one, and drops the first one if there are too many. */
 function storeCharged(charged: Account["charged"], since: number, sum: Amount): void {
-  const [oldest] = charged.keys();
-  if (charged.size === MAX_PERIODS && oldest !== undefined) charged.delete(oldest);
+  charged.delete(since);
   charged.set(since, sum);
+  const [first] = charged.keys();
+  if (charged.size > MAX_PERIODS && first !== undefined) charged.delete(first);
 }
 
 /** Returns the entry of a request whose process ended before it did. @param now Unix time in milliseconds */

@@ -27,8 +27,8 @@ export function createEcho(): Upstream {
     async generate(call) {
       call.signal.throwIfAborted();
       const { prompt, dropped } = call;
-      const { echo } = call.client;
-      checkVendorRules(echo.prompt, echo.request);
+      const { responseContext } = call.client;
+      checkVendorRules(responseContext.prompt, responseContext.request);
       // Like Gemini, the model supports no vendor-specific members of any other protocol.
       await runSlicedNow(dropUnknownMembers(prompt, { protocol: "gemini", dropped }));
       addUnsupported(prompt, dropped);

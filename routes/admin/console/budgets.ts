@@ -1,4 +1,4 @@
-import { budgetsPage } from "../../../lib/console/pages.tsx";
+import { budgetsPage } from "../../../lib/console/budgets.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
 export function GET(request: Request, context: RouteContext): Promise<Response> {

@@ -7,6 +7,7 @@ import { sumUpstreams } from "../../../lib/billing/reports/upstreams.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 const WHOLE = { since: DAY_ONE, until: DAY_ONE + 2 * DAY_MS };
 const FIRST_DAY = DAY_ONE / DAY_MS;
@@ -14,13 +15,9 @@ const FIRST_DAY = DAY_ONE / DAY_MS;
 function configOf(targets: Record<string, string[]>): Pick<Config, "models" | "upstreams"> {
   return parseConfig({
     upstreams: { acme: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
-    models: Object.entries(targets).map(([id, models]) => ({
-      id,
-      created: 1,
-      context_length: 1000,
-      pricing: { prompt: "0", completion: "0" },
-      targets: models.map((model) => ({ upstream: "acme", model })),
-    })),
+    models: Object.entries(targets).map(([id, models]) =>
+      plainModel({ id, targets: models.map((model) => ({ upstream: "acme", model })) })
+    ),
   }, () => undefined);
 }
 

@@ -1,5 +1,5 @@
 /** A clock that only advances on request. */
-import type { Later } from "../../../lib/billing/entry_queue.ts";
+import type { StartTimer } from "../../../lib/start_timer.ts";
 
 /** Time of a test. */
 export interface Clock {
@@ -7,7 +7,7 @@ export interface Clock {
   now(): number;
   /** Monotonic time in milliseconds. */
   monotonic(): number;
-  later: Later;
+  later: StartTimer;
   /** Lets time pass; timers run when they are due, each followed by whatever waits for it. */
   pass(ms: number): Promise<void>;
   /** Sets the wall clock forth or back. */

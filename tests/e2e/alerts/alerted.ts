@@ -5,6 +5,7 @@ import type { ReceivedWebhook, WebhookReceiver } from "../../support/webhook_rec
 import { countedAnswer } from "../../upstream/counted.ts";
 import type { FakeUpstream, ScriptedAnswer } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 /** Key of the signatures. */
 export const SECRET = "0123456789abcdef-of-the-alerts";
@@ -17,13 +18,7 @@ export function envFor({ url }: WebhookReceiver): Record<string, string> {
 /** A model whose answers of 10 tokens cost 1 USD, and a key and a group with budgets. @param parts further members */
 export function configWith({ url }: Pick<FakeUpstream, "url">, parts: JsonObject = {}): JsonObject {
   return {
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
-      pricing: { prompt: "0", completion: "0.1" },
-      targets: [{ upstream: "one", model: "m" }],
-    }],
+    models: [plainModel({ pricing: { prompt: "0", completion: "0.1" }, targets: [{ upstream: "one", model: "m" }] })],
     upstreams: { one: { vendor: "openai-compatible", base_url: `${url}/v1`, api_key: { env: "ONE_KEY" } } },
     groups: { team: { budget: { usd: "10", period: "total" } } },
     keys: [{ name: "client", key: { env: "CLIENT_KEY" }, group: "team", budget: { usd: "4", period: "total" } }],

@@ -9,6 +9,7 @@ import { startUpstream } from "../../upstream/mod.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { parseStoreAddress } from "../../../lib/config/address.ts";
 import { postChat } from "../../support/post_chat.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 const TOKENS = { prompt: "0.000001", completion: "0.00001" };
 const PRICING = {
@@ -35,13 +36,8 @@ const CASES: readonly { input: number; tier?: string; customer: string; upstream
 
 function configOf(url: string, store: string): JsonObject {
   const { time_windows: _, ...tiered } = PRICING;
-  const model = (id: string, target: JsonObject, pricing: JsonObject = tiered) => ({
-    id,
-    created: 1,
-    context_length: 100_000,
-    pricing,
-    targets: [{ upstream: "vendor", ...target }],
-  });
+  const model = (id: string, target: JsonObject, pricing: JsonObject = tiered) =>
+    plainModel({ id, context_length: 100_000, pricing, targets: [{ upstream: "vendor", ...target }] });
   return {
     store,
     upstreams: { vendor: { vendor: "openai-compatible", base_url: url } },

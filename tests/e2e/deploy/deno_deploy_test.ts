@@ -12,6 +12,7 @@ import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { type App, deploy, type Instance } from "./deployed.ts";
 import { until } from "../../support/soon.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 /** The tested runtimes: this one, and one older than the platform's where available. */
 const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath()], ...olderRuntime()];
@@ -49,13 +50,10 @@ function olderRuntime(): [string, string][] {
 function configFor(host: FakeUpstream): JsonObject {
   return {
     upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
+    models: [plainModel({
       pricing: { prompt: "0", completion: "0.00001" },
       targets: [{ upstream: "one", model: "m" }],
-    }],
+    })],
     groups: {
       limited: { key_limits: { requests_per_minute: RATE } },
       slots: { key_limits: { concurrency: SLOTS }, key_budget: { usd: "1" } },

@@ -9,7 +9,6 @@ import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { formOf, gray, PRICES } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { base64Of, join, jpegHead, png, pngHead } from "../../images/image_files.ts";
-import { until } from "../../support/soon.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
 const INPUT_IMAGE = { pricing: { ...PRICES, input_image: "0.0000012" } };
@@ -59,11 +58,6 @@ async function audited({ gateway: { gateway } }: Both): Promise<{ entry: KeptEnt
   if (entry === undefined || explanation?.state !== "ended") throw new Error("Cannot explain the request");
   assertEquals(explanation.adds_up, true);
   return { entry, text: explanationText(explanation) };
-}
-
-/** Waits for an entry. */
-async function entered({ gateway: { gateway: { store } } }: Both): Promise<void> {
-  await until("an entry", async () => (await store.ledger.entries({ after: 0, limit: 1 })).length > 0);
 }
 
 /** Sizes from log lines about differing sizes. */
@@ -248,46 +242,3 @@ Deno.test("reported tokens of uploaded images are billed if the model has a pric
     assertEquals([response.status, (await audited(both)).entry.cost], [502, 0n]);
   });
 });
-
-for (
-  const [onDisconnect, sizes, tokens] of [
-    ["cancel", ["2048x2048"], TOKENS.large],
-    ["auto", ["2048x2048", "1024x1024"], TOKENS.large + TOKENS.square],
-  ] as const
-) {
-  Deno.test(`a disconnected client pays for the sizes delivered, with on_disconnect: ${onDisconnect}`, async () => {
-    const { promise: gone, resolve: leave } = Promise.withResolvers<void>();
-    const encoder = new TextEncoder();
-    const event = (b64_json: string) =>
-      encoder.encode(`data: ${JSON.stringify({ type: "image_generation.completed", b64_json })}\n\n`);
-    const host = () =>
-      new Response(
-        new ReadableStream({
-          async start(controller) {
-            controller.enqueue(event(large));
-            await gone;
-            try {
-              controller.enqueue(event(square));
-              controller.close();
-            } catch {
-              // The gateway has disconnected, too.
-            }
-          },
-        }),
-        { headers: { "content-type": "text/event-stream" } },
-      );
-    await using both = startBoth(host, { row: { on_disconnect: onDisconnect } });
-    const response = await both.gateway.generate({ n: 2, size: "1024x1024", stream: true });
-    const reader = response.body?.getReader();
-    const decoder = new TextDecoder();
-    let text = "";
-    while (!text.includes("sluice_image_size")) text += decoder.decode((await reader?.read())?.value, { stream: true });
-    await reader?.cancel();
-    if (onDisconnect === "cancel") await entered(both);
-    leave();
-    await entered(both);
-    const { entry } = await audited(both);
-    assertEquals([entry.ending, entry.images, entry.tokens.completion], ["client_disconnected", sizes.length, tokens]);
-    assertEquals(entry.details?.image_sizes, { asked: "1024x1024", delivered: [...sizes] });
-  });
-}

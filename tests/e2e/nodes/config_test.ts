@@ -4,6 +4,7 @@ import { inFolder, type Running, start } from "../../support/program.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { end } from "./cluster.ts";
 import { until } from "../../support/soon.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 const ADMIN_KEY = "admin-key-of-these-nodes";
 const CLIENT_KEY = "client-key-0123456789";
@@ -13,13 +14,7 @@ function fileOf(prompt: string, more: JsonObject = {}): string {
     admin: { key: { env: "ADMIN_KEY" } },
     nodes: { config: "store" },
     keys: [{ name: "client", key: { env: "CLIENT_KEY" } }],
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 1000,
-      pricing: { prompt, completion: "0" },
-      targets: [{ upstream: "embedded", model: "echo" }],
-    }],
+    models: [plainModel({ pricing: { prompt, completion: "0" } })],
     ...more,
   });
 }

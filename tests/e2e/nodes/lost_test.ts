@@ -7,19 +7,17 @@ import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { assertSound, end, type Node, readEntries, startCluster } from "./cluster.ts";
 import { until } from "../../support/soon.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 const ENV = { LIMITED_KEY: "key-of-the-limited", FREE_KEY: "key-without-limits" };
 
 function configFor(host: FakeUpstream): JsonObject {
   return {
     upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
+    models: [plainModel({
       pricing: { prompt: "0", completion: "0.00001" },
       targets: [{ upstream: "one", model: "m" }],
-    }],
+    })],
     keys: [
       { name: "limited", key: { env: "LIMITED_KEY" }, limits: { concurrency: 100 } },
       { name: "free", key: { env: "FREE_KEY" } },

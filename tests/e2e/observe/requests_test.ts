@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { issueKey } from "../../../lib/access/keys.ts";
 import type { LogEntry } from "../../../lib/log_events.ts";
-import { addressed, model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { addressed, model, oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { lint, readExposition, valueOf } from "./exposition.ts";
@@ -259,38 +259,6 @@ Deno.test("clients cannot create series: unknown models and members share one", 
   assert(!/such-\d|member_\d/.test(text));
   assert(!/such-\d|member_\d/.test(JSON.stringify(gateway.requestLines)));
   assert(text.split("\n").length < 250);
-});
-
-Deno.test("every response has one log line with its id, and one entry if it was metered", async () => {
-  await using good = startUpstream(() => json(WHOLE.chat));
-  await using bad = startUpstream(() => json(errorBody("chat", "no"), { status: 500 }));
-  await using gateway = startGateway({
-    upstreams: { good: upstream("openai-compatible", good.url), bad: upstream("openai-compatible", bad.url) },
-    models: [
-      model("acme/one", [{ upstream: "good", model: "m" }]),
-      model("acme/two", [{ upstream: "bad", model: "m" }]),
-    ],
-  });
-  const asks = Array.from({ length: 120 }, async (_, i) => {
-    const kind = i % 6;
-    const response = kind === 0
-      ? await fetch(`${gateway.url}/v1/models`)
-      : kind === 1
-      ? await fetch(`${gateway.url}/nowhere`)
-      : await gateway.ask("chat", {
-        ...prompt("chat"),
-        model: ["acme/one", "acme/two", "no/such", "sluice/echo"][kind - 2] ?? "",
-      });
-    await response.body?.cancel();
-    return { id: idOf(response), metered: kind > 1 };
-  });
-  const results = await Promise.all(asks);
-  const seen = (await lines(gateway, 120)).map(({ request_id }) => request_id);
-  assertEquals([...seen].sort(), results.map(({ id }) => id).sort());
-  assertEquals(new Set(seen).size, 120);
-  for (const { id, metered } of results) {
-    assertEquals((await gateway.gateway.ledger.find(id)) !== undefined, metered, id);
-  }
 });
 
 Deno.test("/metrics is open to this machine without a proxy, to the admin key, or public", async () => {

@@ -1,16 +1,11 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { inFolder, type RunningWithKey, startWithKey } from "../../support/program.ts";
 import { eventually } from "../../support/soon.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 function fileWith(name: string): string {
   return JSON.stringify({
-    models: [{
-      id: `acme/${name}`,
-      created: 0,
-      context_length: 1000,
-      pricing: { prompt: "0", completion: "0" },
-      targets: [{ upstream: "embedded", model: "echo" }],
-    }],
+    models: [plainModel({ id: `acme/${name}` })],
   });
 }
 

@@ -1,7 +1,9 @@
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../../support/program.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 /** Open streams at the shutdown: some finish in time, the others never would. */
 const STREAMS = 100;
@@ -50,17 +52,17 @@ function patientHost() {
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 function fileWith(url: string, shutdown: Record<string, number>): string {
-  const model = (name: string, images = false) => ({
-    id: `acme/${name}`,
-    created: 0,
-    context_length: 1000,
-    pricing: { prompt: "0.001", completion: "0.001" },
-    ...(images && { architecture: { output_modalities: ["image"] } }),
-    targets: [{ upstream: "host", model: name }],
-  });
+  const model = (name: string, images = false) =>
+    plainModel({
+      id: `acme/${name}`,
+      pricing: { prompt: "0.001", completion: "0.001" },
+      ...(images && { architecture: { output_modalities: ["image"] } }),
+      targets: [{ upstream: "host", model: name }],
+    });
   return JSON.stringify({
     upstreams: { host: { vendor: "openai-compatible", base_url: `${url}/v1` } },
     models: [model("short"), model("long"), model("images", true)],
+    groups: { default: { budget: { usd: "1000", period: "total" } } },
     shutdown,
   });
 }
@@ -146,6 +148,9 @@ Deno.test("SIGTERM with 100 streams and 10 image jobs: new requests refused, all
     });
     const audit = await run(["audit", "--json"], { folder });
     assertEquals(audit.code, 0, audit.out);
+    const store = openSqliteStore(`${folder}/sluice.db`);
+    assertEquals(await store.ledger.holds(), []);
+    await store.close();
   }));
 
 /** A connection of its own, to send a request in pieces. */

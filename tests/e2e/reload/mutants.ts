@@ -1,6 +1,7 @@
 /** Valid configurations made invalid: each mutant must be rejected with an error that names the member. */
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Random } from "../../support/random.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 /** Secrets of the good file, and an empty one. */
 export const SECRETS = {
@@ -12,13 +13,13 @@ export const SECRETS = {
 
 /** A file with a little of everything. */
 export function goodFile(): JsonObject {
-  const model = (name: string, target: JsonObject): JsonObject => ({
-    id: `acme/${name}`,
-    created: 1_761_955_200,
-    context_length: 131_072,
-    pricing: { prompt: "0.00000125", completion: "0.00001" },
-    targets: [target],
-  });
+  const model = (name: string, target: JsonObject): JsonObject =>
+    plainModel({
+      id: `acme/${name}`,
+      context_length: 131_072,
+      pricing: { prompt: "0.00000125", completion: "0.00001" },
+      targets: [target],
+    });
   return {
     listen: { hostname: "127.0.0.1", port: 8790 },
     upstreams: {

@@ -1,9 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { othersTurns } from "../../support/others_turns.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
-import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill } from "./bills.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { startUpstream, type Step } from "../../upstream/mod.ts";
@@ -145,59 +144,4 @@ Deno.test("correcting the usage of a whole answer leaves the rest as written", a
       assertEquals(rest, { ...expected, [protocol === "gemini" ? "modelVersion" : "model"]: "acme/one" });
     }
   }
-});
-
-Deno.test("every answer and refusal is in the ledger by its id, with the client's status", async () => {
-  const long = "word ".repeat(3_000);
-  const LIMITS = { requests_per_minute: 1 };
-  await using world = startWorld({
-    protocol: "chat",
-    way: "embedded",
-    config: {
-      groups: {
-        default: { price_factor: "0.8" },
-        narrow: { models: ["other/*"] },
-        limited: { key_limits: LIMITS },
-        poor: { key_budget: { usd: "0.000001", period: "total" } },
-      },
-      resource_limits: { json_body_bytes: 20_000 },
-    },
-  });
-  const { gateway } = world;
-  const [narrow, limited, poor] = await Promise.all(
-    ["narrow", "limited", "poor"].map((group) => gateway.addKey({ group })),
-  );
-  const seen: [id: string, status: number, protocol: Protocol, ending: string][] = [];
-  for (const protocol of PROTOCOLS) {
-    const cases: [status: number, ending: string, body: unknown, more?: object][] = [
-      [200, "end", prompt(protocol)],
-      [200, "end", prompt(protocol, { stream: true })],
-      // Gemini's protocol has the model in the path, which is made from the body.
-      ...(protocol === "gemini" ? [] : [[400, "refused", "{"] as [number, string, unknown]]),
-      [400, "refused", { model: "acme/one", messages: 7, input: 7, contents: 7 }],
-      [404, "refused", prompt(protocol, { model: "acme/two" })],
-      [403, "refused", prompt(protocol), { key: narrow }],
-      [413, "refused", prompt(protocol, { metadata: { a: long.repeat(2) } })],
-      ...(protocol === "chat"
-        ? [[200, "end", prompt(protocol), { key: limited }] as [number, string, unknown, object]]
-        : []),
-      [429, "refused", prompt(protocol), { key: limited }],
-      [429, "refused", prompt(protocol, limitedTo(protocol, 5_000)), { key: poor }],
-    ];
-    for (const [status, ending, body, more] of cases) {
-      const requested = typeof body === "string" ? body : JSON.stringify(body);
-      const response = await gateway.ask(protocol, requested, more);
-      const text = await response.text();
-      assertEquals(response.status, status, `${protocol}: ${text}`);
-      const id = response.headers.get("x-request-id")?.replace("req_", "") ?? "";
-      seen.push([id, status, protocol, ending]);
-      assert(
-        text.startsWith("event") || text.startsWith("data") || status === 200 || protocol !== "messages" ||
-          text.includes(id),
-      );
-    }
-  }
-  const entries = await entriesOf(world.gateway.store.ledger, seen.length);
-  assertEquals(entries.map(({ id, status, endpoint, ending }) => [id, status, endpoint, ending]).sort(), seen.sort());
-  for (const entry of entries) assertEquals(entry.cost > 0n, entry.status === 200, entry.id);
 });

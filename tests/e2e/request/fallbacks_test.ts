@@ -83,25 +83,6 @@ Deno.test("the next model answers if the first one fails, under its own name and
   }
 });
 
-Deno.test("errors of the first model that lead to the next", async () => {
-  const cases: [ScriptedAnswer, status: number, requested: number][] = [
-    [BROKEN, 200, 2],
-    [json(errorBody("chat", "busy"), { status: 429 }), 200, 2],
-    [json(errorBody("chat", "no such model"), { status: 404 }), 200, 2],
-    [json(errorBody("chat", "too large"), { status: 413 }), 200, 2],
-    [json({ error: { message: "too long", code: "context_length_exceeded" } }, { status: 400 }), 200, 2],
-    [json({ error: { message: "no", code: "content_policy_violation" } }, { status: 400 }), 200, 2],
-    [json(errorBody("chat", "wrong"), { status: 400 }), 400, 1],
-    [json(errorBody("chat", "wrong"), { status: 422 }), 400, 1],
-  ];
-  for (const [cheap, status, requested] of cases) {
-    await using server = startUpstream(twoModels({ cheap }));
-    await using gateway = start(server.url);
-    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
-    assertEquals([response.status, server.requests.length], [status, requested], await response.text());
-  }
-});
-
 Deno.test("without a next model the upstream's own message about the request is the answer", async () => {
   const cases: [ScriptedAnswer, status: number, param: string | null][] = [
     [json(errorBody("chat", "no such model"), { status: 404 }), 404, null],
@@ -207,22 +188,6 @@ Deno.test("while the ledger is down, models with a price are not called, and fre
   assertEquals(await statusOf("acme/dear"), [503, 1]);
   // The second one may cost.
   assertEquals(await statusOf("acme/free", "acme/dear"), [503, 1]);
-});
-
-Deno.test("a fallback reserves its own model's limits, and releases them", async () => {
-  await using server = startUpstream(twoModels({ cheap: BROKEN }));
-  await using gateway = start(server.url, { dear: { limits: { requests_per_minute: 2, concurrency: 1 } } });
-  const status = async () => {
-    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
-    await response.body?.cancel();
-    return response.status;
-  };
-  assertEquals([await status(), await status()], [200, 200]);
-  // It has no room: then the first one's error is the answer.
-  assertEquals(await status(), 502);
-  const alone = await gateway.ask("chat", askFor("chat", ["acme/dear"]));
-  await alone.body?.cancel();
-  assertEquals([alone.status, alone.headers.get("x-ratelimit-remaining-requests")], [429, "0"]);
 });
 
 Deno.test("the hold covers the most expensive affordable model, and others are left out", async () => {

@@ -12,9 +12,6 @@ import { until } from "../../support/soon.ts";
 const CLIENTS = 64;
 /** Estimated tokens of a "Hello" with at most 100 tokens of output: 3 and 3 around it, 2 for its bytes. */
 const ESTIMATE = 108;
-/** Actual tokens of its answer; tokens read from a cache do not count. */
-const ACTUAL = 12;
-
 type Owner = "key" | "group" | "model";
 
 interface Limited extends AsyncDisposable {
@@ -99,30 +96,6 @@ for (const owner of ["key", "group", "model"] as const) {
     );
   });
 
-  Deno.test(`tokens per minute of a ${owner}: first the estimates, then the actual numbers`, async () => {
-    const gate = Promise.withResolvers<void>();
-    await using limited = startLimited(owner, { tokens_per_minute: 10 * ESTIMATE + 50 }, {
-      says: (pending) => ({ ...answer(pending), before: gate.promise }),
-    });
-    const { gateway, upstream } = limited;
-    const pending = askAll(gateway, CLIENTS);
-    await until("the requests", () => upstream.requests.length === 10);
-    // Requests over the limit are rejected while the others wait.
-    await entriesOf(gateway.store.ledger, CLIENTS - 10);
-    gate.resolve();
-    const responses = await pending;
-    assertEquals([count(responses, 200), count(responses, 429), upstream.requests.length], [10, CLIENTS - 10, 10]);
-    const [next] = await askAll(gateway, 1);
-    const limit = 10 * ESTIMATE + 50;
-    assertEquals(next?.headers.get("x-ratelimit-limit-tokens"), String(limit));
-    assertEquals(next?.headers.get("x-ratelimit-remaining-tokens"), String(limit - 11 * ACTUAL));
-    // A request that needs the whole limit waits until nothing else counts.
-    const [large] = await askAll(gateway, 1, { max_completion_tokens: 5_000 });
-    assertEquals(large?.status, 429);
-    limited.pass(60_500);
-    assertEquals((await askAll(gateway, 1, { max_completion_tokens: 5_000 }))[0]?.status, 200);
-  });
-
   Deno.test(`concurrency of a ${owner}: the exact number at a time, and the next when one has ended`, async () => {
     const gates = Array.from({ length: 12 }, () => Promise.withResolvers<void>());
     let index = 0;
@@ -149,46 +122,6 @@ for (const owner of ["key", "group", "model"] as const) {
     assertEquals(count(await askAll(gateway, 3), 200), 3);
   });
 }
-
-Deno.test("keys have their own limits, a group's apply to all its keys, a model's to everyone", async () => {
-  for (
-    const [owner, own, otherKey, otherGroup, otherModel] of [
-      ["key", 429, 200, 200, 429],
-      ["group", 429, 429, 200, 429],
-      ["model", 429, 429, 429, 200],
-    ] as const
-  ) {
-    await using limited = startLimited(owner, { requests_per_minute: 1 });
-    const { gateway } = limited;
-    const status = async (more: JsonObject, key = gateway.key) => {
-      const response = await gateway.ask("chat", asking("chat", more), { key });
-      await response.body?.cancel();
-      return response.status;
-    };
-    const [second, foreign] = [await gateway.addKey(), await gateway.addKey({ group: "other" })];
-    assertEquals(await status({}), 200);
-    assertEquals(
-      [await status({}), await status({}, second), await status({}, foreign), await status({ model: "acme/other" })],
-      [own, otherKey, otherGroup, otherModel],
-      owner,
-    );
-  }
-});
-
-Deno.test("a refusal by one limit reserves nothing in the others", async () => {
-  const gate = Promise.withResolvers<void>();
-  await using limited = startLimited("key", { requests_per_minute: 3, concurrency: 1 }, {
-    says: (requested) => ({ ...answer(requested), before: gate.promise }),
-  });
-  const { gateway, upstream } = limited;
-  const first = gateway.ask("chat", asking("chat"));
-  await until("the requests", () => upstream.requests.length === 1);
-  assertEquals(count(await askAll(gateway, 20), 429), 20);
-  gate.resolve();
-  await (await first).body?.cancel();
-  const responses = [...await askAll(gateway, 1), ...await askAll(gateway, 1), ...await askAll(gateway, 1)];
-  assertEquals(responses.map(({ status }) => status), [200, 200, 429]);
-});
 
 /** The error of a 429 in each protocol. */
 async function refusalOf(

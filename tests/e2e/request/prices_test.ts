@@ -2,10 +2,9 @@ import { assertEquals } from "@std/assert";
 import type { TestGateway, TestKey } from "../../support/gateway.ts";
 import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
-import { answer, asking, COST, leftOf, startBudgeted, worth } from "./budgeted.ts";
+import { asking, COST, leftOf, startBudgeted, worth } from "./budgeted.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
-import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 
 /** Sends a request and returns its entry, after comparing it with the reported bill. */
 async function billed(
@@ -48,46 +47,6 @@ Deno.test("a group pays the catalog's prices times its factor, from its budget t
         const claim = { scope: "group", id: `by${factor}`, budget: 1_000_000_000_000n } as const;
         assertEquals(await leftOf(gateway, claim), 1_000_000_000_000n - spent);
       }
-    }
-  }
-});
-
-Deno.test("a request pays the price at its start across a price change", async () => {
-  const change = Date.UTC(2026, 5, 1);
-  let now = change - 1;
-  let gate = Promise.withResolvers<void>();
-  const says = (request: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(request), before: gate.promise });
-  const row = {
-    price_changes: [
-      { from: "2026-07-01T00:00:00Z", prompt: "0", completion: "0.00000001" },
-      { from: "2026-06-01T00:00:00Z", prompt: "0", completion: "0.00003" },
-    ],
-  };
-  for (const protocol of PROTOCOLS) {
-    for (const stream of [false, true]) {
-      now = change - 1;
-      gate = Promise.withResolvers();
-      await using budgeted = startBudgeted({ row, says, now: () => now });
-      const { gateway, upstream } = budgeted;
-      const key = await gateway.addKey(worth(20n * COST));
-      const early = billed(gateway, { protocol, stream, key });
-      await upstream.until(1);
-      now = change;
-      const late = billed(gateway, { protocol, stream, key });
-      await upstream.until(2);
-      // Both are held for at their own prices.
-      assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount).sort(), [3n * COST, COST].sort());
-      gate.resolve();
-      const entries = [await early, await late];
-      now = Date.UTC(2026, 6, 1);
-      entries.push(await billed(gateway, { protocol, stream, key }));
-      assertEquals(
-        entries.map(({ cost, sheet }) => [cost, sheet?.completion]),
-        [[COST, "0.00001"], [3n * COST, "0.00003"], [COST / 1_000n, "0.00000001"]],
-      );
-      assertEquals(new Set(entries.map(({ priceVersion }) => priceVersion)).size, 3);
-      const spent = COST + 3n * COST + COST / 1_000n;
-      assertEquals(await leftOf(gateway, { id: key.id, budget: 20n * COST }), 20n * COST - spent);
     }
   }
 });

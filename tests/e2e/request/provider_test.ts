@@ -110,37 +110,6 @@ Deno.test("max_price compares what the key would pay: the catalog's price times 
   }
 });
 
-Deno.test("max_price excludes expensive models, and a sort across models starts with the cheapest", async () => {
-  await using hosts = server();
-  await using gateway = start(hosts);
-  const cases: [JsonObject, string][] = [
-    [{ max_price: { completion: 2 } }, "acme/two"],
-    [{ sort: { by: "price", partition: "none" } }, "acme/two"],
-    [{ sort: { by: "price", partition: "model" } }, "acme/one"],
-    [{ sort: "price" }, "acme/one"],
-  ];
-  for (const [provider, expected] of cases) {
-    const response = await gateway.ask("chat", prompt("chat", { models: ["acme/two"], provider }));
-    assertEquals((await response.json()).model, expected, JSON.stringify(provider));
-    assertEquals(response.headers.get("x-sluice-model"), expected);
-  }
-});
-
-Deno.test("allow_fallbacks: false tries only the first target, or those of the order", async () => {
-  await using hosts = server(() => true);
-  await using gateway = start(hosts);
-  const sendWith = async (provider: JsonObject) => {
-    const before = hosts.requests.length;
-    await who(gateway, "chat", { provider });
-    return hosts.requests.slice(before).map(({ path }) => path);
-  };
-  const [chat, messages] = ["/v1/chat/completions", "/v1/messages"];
-  assertEquals(await sendWith({}), [chat, chat, messages]);
-  assertEquals(await sendWith({ allow_fallbacks: false }), [chat]);
-  assertEquals(await sendWith({ allow_fallbacks: false, order: ["other"] }), [messages]);
-  assertEquals(await sendWith({ allow_fallbacks: false, order: ["other", "spare"] }), [messages, chat]);
-});
-
 Deno.test("require_parameters moves on to an upstream that supports them all, or refuses", async () => {
   await using hosts = server();
   await using gateway = start(hosts);
@@ -153,19 +122,6 @@ Deno.test("require_parameters moves on to an upstream that supports them all, or
   assertEquals(await who(gateway, "chat", { ...biased, provider: { ...provider, order: ["other"] } }), "main");
   assertEquals(await who(gateway, "chat", { ...biased, provider: { ...provider, only: ["other"] } }), "400 logit_bias");
   assertEquals(hosts.requests.length, 2);
-});
-
-Deno.test("among equals the client's own protocol goes first", async () => {
-  await using hosts = server();
-  const targets = [{ upstream: "spare", model: "m" }, { upstream: "other", model: "m" }];
-  await using gateway = startGateway({
-    upstreams: { spare: upstream("openai-compatible", hosts.url), other: upstream("anthropic", hosts.url) },
-    models: [model("acme/one", targets), model("acme/two", [...targets].reverse())],
-  });
-  for (const id of ["acme/one", "acme/two"]) {
-    assertEquals(await who(gateway, "chat", { model: id }), "spare");
-    assertEquals(await who(gateway, "messages", { model: id }), "other");
-  }
 });
 
 Deno.test("a conversation continues at the issuer of its signatures", async () => {

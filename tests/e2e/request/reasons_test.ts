@@ -2,8 +2,8 @@ import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { EntryDetails } from "../../../lib/store/ledger.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
+import { json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 /** A gateway with two targets of one model. */
@@ -235,21 +235,6 @@ Deno.test("a request without permission is entered", async () => {
     403,
     "refused",
   ]);
-});
-
-Deno.test("a stream that breaks off after its first event is entered with the reason", async () => {
-  // The first frame has only the role.
-  const begun = STREAMED.chat.slice(0, 3).join("");
-  await using one = startUpstream(() =>
-    events(`${begun}data: {"error": {"message": "a fault", "code": "broken"}}\n\n`)
-  );
-  await using gateway = start([one.url, one.url]);
-  await (await gateway.ask("chat", prompt("chat", { model: "acme/one", stream: true }))).text();
-  const [details] = await detailsOf(gateway);
-  assertEquals(details?.reason, { code: "upstream_failed" });
-  // As of an attempt that fails before: the vendor's message is of the attempt.
-  const [attempt, ...others] = details?.attempts ?? [];
-  assertEquals([attempt?.outcome, attempt?.code, attempt?.message, others], ["broken", "broken", "a fault", []]);
 });
 
 Deno.test("texts of vendors and clients are bounded and have no control characters in the ledger", async () => {

@@ -7,6 +7,7 @@ import { until } from "../../support/soon.ts";
 import { oneModel, startGateway, type TestGateway, type TestKey, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
 import { json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 const SPOKEN = ["chat", "responses", "messages", "gemini"] as const;
 
@@ -190,13 +191,12 @@ Deno.test("an upstream with a public model list is probed without a model", asyn
 });
 
 Deno.test("simulated faults affect only their row and key", async () => {
-  const row = (id: string, models: string[]): JsonObject => ({
-    id,
-    created: 1,
-    context_length: 100_000,
-    pricing: { prompt: "0", completion: "0" },
-    targets: models.map((model, priority) => ({ upstream: "embedded", model, priority })),
-  });
+  const row = (id: string, models: string[]): JsonObject =>
+    plainModel({
+      id,
+      context_length: 100_000,
+      targets: models.map((model, priority) => ({ upstream: "embedded", model, priority })),
+    });
   await using gateway = startGateway({
     models: [row("rehearsal/one", ["fault", "echo"]), row("rehearsal/two", ["fault"]), row("acme/echo", ["echo"])],
   }, { breakers: true });

@@ -4,33 +4,6 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { prompt, type PROTOCOLS } from "../../upstream/replies.ts";
 
-const PATCH = "*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** End Patch";
-
-Deno.test("a multi-line patch can be the input of a custom tool, in every notation", async () => {
-  await using gateway = startGateway({});
-  const texts = [
-    `Please\ncall:apply_patch\n\`\`\`\n${PATCH}\n\`\`\``,
-    `Please\ncall:apply_patch ${JSON.stringify({ input: PATCH })}`,
-  ];
-  for (const text of texts) {
-    const responses = await gateway.ask("responses", {
-      model: "sluice/echo",
-      input: text,
-      tools: [{ type: "custom", name: "apply_patch", description: "Edits files." }],
-    });
-    const { output } = await responses.json();
-    const call = output.find(({ type }: JsonObject) => type === "custom_tool_call");
-    assertEquals([call.name, call.input], ["apply_patch", PATCH]);
-    const chat = await gateway.ask("chat", {
-      model: "sluice/echo",
-      messages: [{ role: "user", content: text }],
-      tools: [{ type: "custom", custom: { name: "apply_patch" } }],
-    });
-    const { choices: [{ message }] } = await chat.json();
-    assertEquals([message.content, message.tool_calls[0].custom], ["Please", { name: "apply_patch", input: PATCH }]);
-  }
-});
-
 Deno.test("an answer in a format is the user's own text if that matches", async () => {
   await using gateway = startGateway({});
   const schema = {

@@ -1,6 +1,6 @@
 /** Requests that the tests of the chat protocol share. */
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { Echo } from "../../../lib/protocols/codec.ts";
+import type { ResponseContext } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 
 /** A request with the required members and these. */
@@ -14,7 +14,7 @@ export function assistantRequest(message: JsonObject): JsonObject {
 }
 
 /** The members of a request that its answer repeats. */
-export function echoOf(body: JsonObject): Echo {
+export function responseContextOf(body: JsonObject): ResponseContext {
   return {
     requestId: "r1",
     createdAt: 1_790_000_000,

@@ -9,7 +9,6 @@ import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
 import { effortOfBudget } from "../../../lib/protocols/canonical/effort.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 import agent from "../../fixtures/chat/agent.json" with { type: "json" };
-import functions from "../../fixtures/chat/functions.json" with { type: "json" };
 import routed from "../../fixtures/chat/routed.json" with { type: "json" };
 import { targetOf } from "./targets.ts";
 
@@ -75,15 +74,6 @@ Deno.test("writePrompt() reverses readPrompt() in normal form: parts, cache mark
     reasoning_effort: "medium",
   });
   assertEquals(target.dropped.names, ["reasoning.summary", "reasoning.trace"]);
-});
-
-Deno.test("writePrompt() is idempotent", () => {
-  for (const { request: body } of [agent, routed, functions]) {
-    const dialect = { cacheMarks: true, reasoningDetails: true };
-    const once = writeBack(body as unknown as JsonObject, targetOf({ issuer: "anthropic", dialect }));
-    const twice = writeBack(once, targetOf({ issuer: "anthropic", dialect }));
-    assertEquals(JSON.stringify(twice), JSON.stringify(once));
-  }
 });
 
 Deno.test("writePrompt() keeps a member called __proto__ as a member", () => {

@@ -4,12 +4,12 @@ import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeUsage } from "../../../lib/protocols/chat/chat_usage.ts";
 import { REPLIES } from "./replies.ts";
-import { echoOf, request } from "./requests.ts";
+import { request, responseContextOf } from "./requests.ts";
 
 function write(name: string, members: JsonObject = {}): JsonObject {
   const reply = REPLIES[name];
   if (reply === undefined) throw new RangeError(`Cannot find the answer "${name}"`);
-  return chat.writeReply(reply, echoOf(request(members)));
+  return chat.writeReply(reply, responseContextOf(request(members)));
 }
 
 function messageOf(completion: JsonObject): unknown {
@@ -91,7 +91,7 @@ Deno.test("writeReply() writes messages as chat clients expect them", () => {
 
 Deno.test("writeReply() calls a function without arguments with an empty object", () => {
   const blocks: ContentBlock[] = [{ type: "tool_call", id: "c1", name: "now", arguments: "" }];
-  const completion = chat.writeReply({ blocks, finish: "tool_use", usage: {} }, echoOf(request()));
+  const completion = chat.writeReply({ blocks, finish: "tool_use", usage: {} }, responseContextOf(request()));
   assertEquals(messageOf(completion), {
     role: "assistant",
     content: null,
@@ -120,7 +120,7 @@ Deno.test("writeReply() writes the finish reason", () => {
     ["refusal", "content_filter"],
   ];
   for (const [finish, expected] of cases) {
-    const { choices } = chat.writeReply({ blocks: [], finish, usage: {} }, echoOf(request()));
+    const { choices } = chat.writeReply({ blocks: [], finish, usage: {} }, responseContextOf(request()));
     const [choice] = Array.isArray(choices) ? choices : [];
     assertEquals(isObject(choice) && choice.finish_reason, expected, finish);
   }

@@ -3,19 +3,19 @@ import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggr
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/mod.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
-import { accumulate, chunksOf } from "./accumulate.ts";
+import { accumulate } from "./accumulate.ts";
 import { REPLIES } from "./replies.ts";
-import { echoOf, request } from "./requests.ts";
+import { request, responseContextOf } from "./requests.ts";
 
 const STREAM = { stream: true, stream_options: { include_usage: true } };
 
 /** Checks the order of the events, then writes them. */
 function stream(events: readonly ReplyEvent[], members: JsonObject = STREAM): Frame[] {
   const grammar = checkGrammar();
-  const machine = chat.writer(echoOf(request(members)));
+  const machine = chat.writer(responseContextOf(request(members)));
   return [...events.flatMap((event) => grammar.push(event)).flatMap((event) => machine.push(event)), ...machine.end()];
 }
 
@@ -26,31 +26,11 @@ function inPieces(events: readonly ReplyEvent[]): ReplyEvent[] {
   );
 }
 
-function deltasOf(frames: readonly Frame[]): Json[] {
-  return chunksOf(frames).flatMap(({ choices }) => Array.isArray(choices) ? choices : [])
-    .map((choice) => (choice as { delta: JsonObject }).delta);
-}
-
 function replyOf(name: string): Reply {
   const reply = REPLIES[name];
   if (reply === undefined) throw new RangeError(`Cannot find the answer "${name}"`);
   return reply;
 }
-
-Deno.test("writer() gives a call without arguments an empty object", () => {
-  const frames = stream([
-    { type: "start" },
-    { type: "open", index: 0, block: { type: "tool_call", id: "c1", name: "now" } },
-    { type: "close", index: 0 },
-    { type: "finish", reason: "tool_use", usage: {} },
-  ]);
-  assertEquals<unknown>(deltasOf(frames), [
-    { role: "assistant", content: null, refusal: null },
-    { tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "now", arguments: "" } }] },
-    { tool_calls: [{ index: 0, function: { arguments: "{}" } }] },
-    {},
-  ]);
-});
 
 Deno.test("writer() agrees with writeReply()", () => {
   const variants: JsonObject[] = [
@@ -62,7 +42,7 @@ Deno.test("writer() agrees with writeReply()", () => {
     assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
     for (const members of variants) {
       if ("functions" in members && name === "customCalls") continue; // functions are never custom tools
-      const whole = chat.writeReply(reply, echoOf(request(members)));
+      const whole = chat.writeReply(reply, responseContextOf(request(members)));
       for (const events of [eventsOf(reply), inPieces(eventsOf(reply))]) {
         assertEquals(accumulate(stream(events, { ...STREAM, ...members })), whole, name);
       }
@@ -77,7 +57,7 @@ const overloaded: ReplyEvent = {
 
 Deno.test("writer() writes nothing after the end", () => {
   for (const end of [eventsOf(replyOf("text")).slice(-1), [overloaded]].flat()) {
-    const machine = chat.writer(echoOf(request(STREAM)));
+    const machine = chat.writer(responseContextOf(request(STREAM)));
     machine.push({ type: "start" });
     machine.push(end);
     assertEquals(machine.push({ type: "open", index: 0, block: { type: "text" } }), []);

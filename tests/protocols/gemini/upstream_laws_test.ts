@@ -29,7 +29,7 @@ Deno.test("a client sends back what the model wrote, with each signature on its 
 /** For each client protocol: the answer written to the client, and the next request built from it. */
 const CLIENTS: readonly [string, Codec, (codec: Codec, reply: Reply) => Prompt][] = [
   ["chat", chat, (codec, reply) => {
-    const { choices } = codec.writeReply(reply, echoOf({ model: "a/b", messages: [USER] }, codec));
+    const { choices } = codec.writeReply(reply, responseContextOf({ model: "a/b", messages: [USER] }, codec));
     const message = Array.isArray(choices) && isObject(choices[0]) ? choices[0].message ?? null : null;
     return codec.readPrompt({ model: "a/b", messages: [USER, message, USER] });
   }],
@@ -40,19 +40,19 @@ const CLIENTS: readonly [string, Codec, (codec: Codec, reply: Reply) => Prompt][
       include: ["reasoning.encrypted_content"],
       reasoning: { summary: "auto" },
     };
-    const { output } = codec.writeReply(reply, echoOf(request, codec));
+    const { output } = codec.writeReply(reply, responseContextOf(request, codec));
     return codec.readPrompt({ model: "a/b", input: [USER, ...Array.isArray(output) ? output : [], USER] });
   }],
   ["messages", messages, (codec, reply) => {
     const request = { model: "a/b", max_tokens: 100, messages: [USER] };
-    const { content } = codec.writeReply(reply, echoOf(request, codec));
+    const { content } = codec.writeReply(reply, responseContextOf(request, codec));
     return codec.readPrompt({ ...request, messages: [USER, { role: "assistant", content }, USER] });
   }],
 ];
 
 const USER = { role: "user", content: "Go on" };
 
-function echoOf(request: JsonObject, codec: Codec) {
+function responseContextOf(request: JsonObject, codec: Codec) {
   return { requestId: "r1", createdAt: 1, model: "a/b", request, prompt: codec.readPrompt(request) };
 }
 

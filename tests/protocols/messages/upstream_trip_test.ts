@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
-import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
+import type { Codec, ResponseContext } from "../../../lib/protocols/codec.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
@@ -52,8 +52,14 @@ for (const { codec, ask, next } of CLIENTS) {
     for (const name of ["thinking", "hidden_thinking", "two_signatures"]) {
       const sent = accumulateMessage(await framesOf(name));
       checkBody(codec.schema, ask);
-      const echo: Echo = { requestId: "r1", createdAt: 1, model: "a/b", request: ask, prompt: codec.readPrompt(ask) };
-      const answer = codec.writeReply(messagesUpstream.readReply(sent, ORIGIN), echo);
+      const context: ResponseContext = {
+        requestId: "r1",
+        createdAt: 1,
+        model: "a/b",
+        request: ask,
+        prompt: codec.readPrompt(ask),
+      };
+      const answer = codec.writeReply(messagesUpstream.readReply(sent, ORIGIN), context);
       const body = next(answer);
       checkBody(codec.schema, body);
       const written = writeAdapted(messagesUpstream, codec.readPrompt(body), targetOf());

@@ -6,100 +6,15 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { accumulate } from "./accumulate.ts";
-import { echoOf, REPLIES } from "./replies.ts";
+import { REPLIES, responseContextOf } from "./replies.ts";
 
 Deno.test("a stream equals the message of writeReply()", () => {
   for (const { name, reply, prompt } of REPLIES) {
-    const whole = messages.writeReply(reply, echoOf(prompt));
+    const whole = messages.writeReply(reply, responseContextOf(prompt));
     for (const size of [Infinity, 1]) {
       assertEquals(accumulate(write(inPieces(eventsOf(reply), size), prompt)), whole, `${name}, pieces of ${size}`);
     }
   }
-});
-
-Deno.test("a stream has the protocol's events in order", () => {
-  const events: ReplyEvent[] = [
-    { type: "start", id: "up_1", usage: { prompt: 12, input_cache_read: 3 } },
-    { type: "open", index: 0, block: { type: "reasoning" } },
-    { type: "delta", index: 0, text: "Hm" },
-    { type: "delta", index: 0, text: "." },
-    { type: "close", index: 0, signature: { issuer: "anthropic", value: "c2ln" } },
-    { type: "open", index: 1, block: { type: "text" } },
-    { type: "delta", index: 1, text: "Hi" },
-    { type: "close", index: 1 },
-    { type: "open", index: 2, block: { type: "tool_call", id: "c1", name: "f" } },
-    { type: "delta", index: 2, text: '{"q"' },
-    { type: "delta", index: 2, text: ":1}" },
-    { type: "close", index: 2 },
-    { type: "open", index: 3, block: { type: "tool_call", id: "c2", name: "g" } },
-    { type: "close", index: 3 },
-    { type: "finish", reason: "tool_use", usage: { prompt: 12, input_cache_read: 3, completion: 9, reasoning: 2 } },
-  ];
-  const start = {
-    input_tokens: 12,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 3,
-    cache_creation: null,
-    output_tokens: 0,
-    service_tier: "standard",
-  };
-  const end = {
-    ...start,
-    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
-    output_tokens: 9,
-    output_tokens_details: { thinking_tokens: 2 },
-  };
-  assertEquals(write(events).map(({ event, data }) => [event, JSON.parse(data)]), [
-    ["message_start", {
-      type: "message_start",
-      message: {
-        id: "msg_r1",
-        type: "message",
-        role: "assistant",
-        model: "a/b",
-        content: [],
-        stop_reason: null,
-        stop_sequence: null,
-        usage: start,
-      },
-    }],
-    ["ping", { type: "ping" }],
-    ["content_block_start", {
-      type: "content_block_start",
-      index: 0,
-      content_block: { type: "thinking", thinking: "", signature: "" },
-    }],
-    block(0, { type: "thinking_delta", thinking: "Hm" }),
-    block(0, { type: "thinking_delta", thinking: "." }),
-    block(0, { type: "signature_delta", signature: "c2ln" }),
-    ["content_block_stop", { type: "content_block_stop", index: 0 }],
-    ["content_block_start", { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } }],
-    block(1, { type: "text_delta", text: "Hi" }),
-    ["content_block_stop", { type: "content_block_stop", index: 1 }],
-    ["content_block_start", {
-      type: "content_block_start",
-      index: 2,
-      content_block: { type: "tool_use", id: "c1", name: "f", input: {} },
-    }],
-    block(2, { type: "input_json_delta", partial_json: "" }),
-    block(2, { type: "input_json_delta", partial_json: '{"q"' }),
-    block(2, { type: "input_json_delta", partial_json: ":1}" }),
-    ["content_block_stop", { type: "content_block_stop", index: 2 }],
-    ["content_block_start", {
-      type: "content_block_start",
-      index: 3,
-      content_block: { type: "tool_use", id: "c2", name: "g", input: {} },
-    }],
-    block(3, { type: "input_json_delta", partial_json: "" }),
-    block(3, { type: "input_json_delta", partial_json: "{}" }),
-    ["content_block_stop", { type: "content_block_stop", index: 3 }],
-    ["message_delta", {
-      type: "message_delta",
-      delta: { stop_reason: "tool_use", stop_sequence: null },
-      usage: end,
-    }],
-    ["message_stop", { type: "message_stop" }],
-  ]);
 });
 
 Deno.test("every kind of reasoning has its frames, without gaps in the indices", () => {
@@ -140,7 +55,7 @@ Deno.test("every kind of reasoning has its frames, without gaps in the indices",
 });
 
 Deno.test("a finished stream ends with message_stop", () => {
-  const writer = messages.writer(echoOf());
+  const writer = messages.writer(responseContextOf());
   const frames = eventsOf({ blocks: [], finish: "end", usage: {} }).flatMap((event) => writer.push(event));
   assertEquals(frames.at(-1)?.event, "message_stop");
   assertEquals(writer.push({ type: "error", error: new GatewayError("internal", "late") }), []);
@@ -153,7 +68,7 @@ Deno.test("no frame holds a line break", () => {
 });
 
 function write(events: ReplyEvent[], prompt?: Partial<Prompt>, ending: "whole" | "cut" = "whole"): Frame[] {
-  const writer = messages.writer(echoOf(prompt));
+  const writer = messages.writer(responseContextOf(prompt));
   const frames = checked(events).flatMap((event) => writer.push(event));
   const rest = writer.end();
   assertEquals(rest.length, ending === "cut" ? 1 : 0);
@@ -189,10 +104,6 @@ function reasoning(
     ...(text === "" ? [] : [{ type: "delta" as const, index: 0, text }]),
     { type: "close", index: 0, ...(signature !== undefined && { signature }) },
   ];
-}
-
-function block(index: number, delta: Record<string, string>): [string, unknown] {
-  return ["content_block_delta", { type: "content_block_delta", index, delta }];
 }
 
 function outlineOf(

@@ -1,15 +1,11 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
+import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../canonical/event_grammar.ts";
-import type { ContentBlock, Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
-import { readEncrypted } from "../../../lib/protocols/responses/encrypted_content.ts";
-import { objectsOf } from "../../../lib/protocols/members.ts";
-import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
-import { echoOf, inPieces, REPLIES } from "./replies.ts";
 import { type Outcome, streamEvents, streamFrames, STREAMS, USAGE } from "./upstream_streams.ts";
 
 const ORIGIN = { issuer: "openai" };
@@ -150,51 +146,3 @@ Deno.test("readReply() throws an error in place of an answer", () => {
     assertEquals(assertThrows(() => responsesUpstream.readReply(body, ORIGIN), GatewayError).kind, kind);
   }
 });
-
-Deno.test("reader() reverses our own writer", async (t) => {
-  const prompt: Partial<Prompt> = { reasoning: { display: "summarized", encrypted: true } };
-  for (const { name, reply, output } of REPLIES) {
-    await t.step(name, () => {
-      const echo = echoOf(prompt);
-      const writer = responses.writer(echo);
-      const frames = [...inPieces(eventsOf(reply)).flatMap((event) => writer.push(event)), ...writer.end()];
-      const streamed = aggregateEvents(read(frames));
-      assertEquals(streamed.blocks.map(unwrap), readable(reply.blocks, output));
-      // A refusal with text is an ordinary end: the text explains it.
-      const isWorded = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
-      const isEnd = ["stop_sequence", "pause"].includes(reply.finish) || (reply.finish === "refusal" && isWorded);
-      assertEquals(streamed.finish, isEnd ? "end" : reply.finish);
-      assertEquals(streamed.usage.completion, reply.usage.completion ?? 0);
-      assertEquals(responsesUpstream.readReply(responses.writeReply(reply, echo), ORIGIN), streamed);
-    });
-  }
-});
-
-/** Our client side wraps other issuers' tokens in envelopes; an upstream's token is opaque and passes unchanged. */
-function unwrap(block: ContentBlock): ContentBlock {
-  if (block.type !== "reasoning" || block.signature === undefined) return block;
-  return { ...block, signature: readEncrypted(block.signature.value, undefined).signature };
-}
-
-/**
- * The answer as this protocol can express it: adjacent texts are merged, empty ones and blocks of other protocols are
- * omitted, and citations are annotations.
- */
-function readable(blocks: ContentBlock[], output: JsonObject[]): ContentBlock[] {
-  const annotations = output.flatMap(({ content }) => objectsOf(content)).flatMap((part) =>
-    objectsOf(part.annotations)
-  );
-  const all: ContentBlock[] = [];
-  for (const block of blocks) {
-    const last = all.at(-1);
-    if (block.type === "vendor_specific" ? block.from !== "responses" : block.type === "text" && block.text === "") {
-      continue;
-    }
-    if (block.type === "text" && last?.type === "text") last.text += block.text;
-    else all.push(block.type === "text" ? { type: "text", text: block.text } : block);
-    const written = all.at(-1);
-    if (block.type !== "text" || block.citations === undefined || written?.type !== "text") continue;
-    written.citations = annotations.map((value) => ({ from: "responses", value }));
-  }
-  return all;
-}

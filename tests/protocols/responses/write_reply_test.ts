@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Reply } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
-import { echoOf, REPLIES } from "./replies.ts";
+import { REPLIES, responseContextOf } from "./replies.ts";
 
 const EMPTY: Reply = { blocks: [], finish: "end", usage: {} };
 
@@ -50,7 +50,7 @@ const SKELETON: JsonObject = {
 
 Deno.test("writeReply() writes each kind of answer", () => {
   for (const { name, reply, prompt, output, response = {} } of REPLIES) {
-    const { usage, ...members } = responses.writeReply(reply, echoOf(prompt));
+    const { usage, ...members } = responses.writeReply(reply, responseContextOf(prompt));
     assertEquals(members.output, output, name);
     const { usage: _usage, ...plain } = SKELETON;
     assertEquals(members, { ...plain, output, ...response }, name);
@@ -96,6 +96,6 @@ Deno.test("writeReply() repeats the request", () => {
     ],
   ];
   for (const [request, echoed] of cases) {
-    assertEquals(responses.writeReply(EMPTY, echoOf({}, request)), { ...SKELETON, ...echoed });
+    assertEquals(responses.writeReply(EMPTY, responseContextOf({}, request)), { ...SKELETON, ...echoed });
   }
 });

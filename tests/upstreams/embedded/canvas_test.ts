@@ -12,14 +12,12 @@ import { createCanvas } from "../../../lib/upstreams/embedded/canvas.ts";
 import { at, distance, quarters } from "../../canvas/images.ts";
 import { imageRequest } from "../../images/request.ts";
 import { skipInQuick } from "../../support/skip.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
-const MODEL = modelSchema.parse({
+const MODEL = modelSchema.parse(plainModel({
   id: "sluice/canvas",
-  created: 0,
-  context_length: 1000,
-  pricing: { prompt: "0", completion: "0" },
   targets: [{ upstream: "embedded", model: "canvas" }],
-});
+}));
 const USUAL = { model: MODEL.id, prompt: "A red sailboat at sunset", requestedSize: "auto" } as const;
 
 /** A test that may start workers: they end before the sanitizers look, and not between its requests. */

@@ -4,19 +4,17 @@ import type { ContentBlock, Prompt, ReplyEvent, Tool } from "../../../lib/protoc
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { createEcho } from "../../../lib/upstreams/embedded/echo.ts";
 import type { Call, EventFeed } from "../../../lib/upstreams/upstream.ts";
+import { plainModel } from "../../support/plain_model.ts";
 
 /** A row for the model, with a limit on its answers. */
 export function echoModel(maxCompletionTokens = 32_768): Model {
-  return modelSchema.parse({
+  return modelSchema.parse(plainModel({
     id: "test/echo",
-    created: 0,
     context_length: 131_072,
     architecture: { input_modalities: ["text", "image", "file"] },
-    pricing: { prompt: "0", completion: "0" },
     top_provider: { max_completion_tokens: maxCompletionTokens },
     reasoning: { modes: ["manual", "adaptive"] },
-    targets: [{ upstream: "embedded", model: "echo" }],
-  });
+  }));
 }
 
 /** A function tool. */
@@ -30,7 +28,7 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
   return {
     prompt,
     client: {
-      echo: { requestId: "r1", createdAt: 1, model: prompt.model, request: {}, prompt },
+      responseContext: { requestId: "r1", createdAt: 1, model: prompt.model, request: {}, prompt },
       body: { text: "{}", members: [] },
       header: () => null,
     },

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { parseDuration, parseMoment } from "../../lib/cli/duration.ts";
+import { parseDuration, parseMoment } from "../../lib/store/times.ts";
 
 Deno.test("parseDuration() reads seconds, minutes, hours and days", () => {
   const cases: [string, number][] = [

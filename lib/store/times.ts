@@ -1,5 +1,5 @@
-/** Parses durations and times that operators type. */
-import { DAY_MS } from "../store/days.ts";
+/** Parses durations and times that operators type, and formats times. */
+import { DAY_MS } from "./days.ts";
 
 /** Milliseconds of each unit. */
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
@@ -33,4 +33,9 @@ export function parseMoment(text: string, now: number): number {
   // With an offset, the time may be in the year 10000 or -1 by UTC, which RFC 3339 cannot express.
   if (Number.isFinite(time) && isDay && /^\d/.test(new Date(time).toISOString())) return time;
   throw new RangeError(`Cannot read the moment "${text}": expected a span such as 30d, or a day such as 2027-01-01`);
+}
+
+/** Formats a Unix time in milliseconds by ISO 8601; `null` if there is none. */
+export function isoTime(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString();
 }
