@@ -17,6 +17,20 @@ Deno.test("a conversation that ends with the assistant gets a request to continu
   }
 });
 
+Deno.test("an empty message that is the whole conversation reaches upstreams as a message", () => {
+  const prompts = {
+    chat: { messages: [{ role: "user", content: "" }] },
+    responses: { input: "" },
+    messages: { messages: [{ role: "user", content: [] }] },
+    gemini: { contents: [{ role: "user", parts: [{ text: "" }] }] },
+  };
+  for (const from of ["chat", "responses", "messages", "gemini"] as const) {
+    for (const [to, member] of [["chat", "messages"], ["responses", "input"]] as const) {
+      if (from !== to) assertEquals(list(sent(from, to, prompts[from])[member]).length, 1, `${from} to ${to}`);
+    }
+  }
+});
+
 Deno.test("an open call gets a failed result", () => {
   const body = sent("messages", "messages", {
     messages: [USER, { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "now", input: {} }] }],
