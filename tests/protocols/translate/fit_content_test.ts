@@ -97,6 +97,28 @@ Deno.test("members of another protocol are translated, or else named", () => {
   }
 });
 
+Deno.test("the detail of an image is carried between the protocols of OpenAI, and its default is no loss", () => {
+  const inChat = { image_url: { detail: "low" } };
+  const inResponses = { detail: "low" };
+  for (
+    const [from, to, members, expected] of [
+      ["chat", "responses", { image_url: { detail: "low", size: 1 } }, inResponses],
+      ["responses", "chat", { detail: "low", size: 1 }, inChat],
+      ["chat", "messages", inChat, undefined],
+      ["responses", "gemini", inResponses, undefined],
+      ["chat", "messages", { image_url: { detail: "auto" } }, undefined],
+    ] as const
+  ) {
+    const original = promptOf([user({ ...picture, unknownMembers: { from, members } })], { protocol: from });
+    const target = targetOf(to);
+    const [message] = runToEnd(dropUnknownMembers(original, target)).messages;
+    const unknownMembers = expected && { from: to, members: expected };
+    assertEquals(message?.blocks, [{ ...picture, ...(unknownMembers && { unknownMembers }) }]);
+    const names = expected !== undefined ? ["size"] : JSON.stringify(members).includes("auto") ? [] : ["detail"];
+    assertEquals(target.dropped.names, names, `${from} to ${to}`);
+  }
+});
+
 Deno.test("dropped members of messages, blocks, tools and reasoning are reported once each", () => {
   const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
     unknownMembers: { from: "responses", members },
@@ -125,7 +147,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
       reasoning: { effort: "low", ...unknownMembers({ summary: "detailed" }) },
     },
   );
-  const target = targetOf("chat");
+  const target = targetOf("messages");
   const local = runToEnd(dropUnknownMembers(original, target));
   assertEquals(local.messages, [user(picture, picture), assistant("a", "b")]);
   assertEquals(local.tools, [{ type: "function", name: "f" }]);
