@@ -3,6 +3,7 @@
  */
 import { modalityOf } from "../canonical/media.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
+import { callSignatureId, chatCallSignature, GOOGLE_ISSUER } from "../canonical/signature.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -63,8 +64,11 @@ export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generat
   const { dropped } = target;
   const { unknownMembers, reasoning } = prompt;
   const keepOwn = <T extends { unknownMembers?: UnknownMembers }>(part: T): T => keepOwnMembers(part, target);
-  const keepOwnInBlock = (block: ContentBlock): ContentBlock =>
-    dropCitations(keepOwn(translateDetail(block, target)), target);
+  const keepOwnInBlock = (block: ContentBlock): ContentBlock | ContentBlock[] => {
+    const { signature, call } = detachSignature(block, target);
+    const kept = dropCitations(keepOwn(translateDetail(call, target)), target);
+    return signature === undefined ? kept : [signature, kept];
+  };
   const body = unknownMembers === undefined || unknownMembers.from === target.protocol
     ? unknownMembers
     : translateBody(unknownMembers, target);
@@ -100,6 +104,24 @@ function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, 
   const { unknownMembers: _, ...others } = part;
   reportMembers(part.unknownMembers.members, dropped);
   return others as T;
+}
+
+/** Makes the signature beside a chat client's call a block of its own if the target is Google's, whose models sign calls. */
+function detachSignature(
+  block: ContentBlock,
+  { protocol }: DropTarget,
+): { signature?: ContentBlock; call: ContentBlock } {
+  if (protocol !== "gemini" || block.type !== "tool_call" || block.unknownMembers?.from !== "chat") {
+    return { call: block };
+  }
+  const { extra_content: _, ...members } = block.unknownMembers.members;
+  const value = chatCallSignature(block.unknownMembers.members);
+  if (value === undefined) return { call: block };
+  const id = callSignatureId(block.id);
+  return {
+    signature: { type: "reasoning", text: "", hidden: true, signature: { issuer: GOOGLE_ISSUER, value, id } },
+    call: { ...block, unknownMembers: { from: "chat", members } },
+  };
 }
 
 /**

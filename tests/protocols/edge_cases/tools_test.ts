@@ -4,7 +4,20 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { RELAYS } from "../../../lib/upstreams/protocols.ts";
 import { crossRequest } from "../../golden/requests.ts";
 import { echoOf, PROTOCOLS } from "../../golden/crossings.ts";
-import { block, chunk, collected, events, framesOf, get, list, message, REQUIRED, sent, streamed } from "./play.ts";
+import {
+  block,
+  chunk,
+  collected,
+  events,
+  framesOf,
+  get,
+  list,
+  lost,
+  message,
+  REQUIRED,
+  sent,
+  streamed,
+} from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
 const SAID = { role: "user", parts: [{ text: "Hi" }] };
@@ -222,6 +235,35 @@ Deno.test("a signature beside a call returns through every client, to its issuer
     assertEquals(get(body, "messages", 1, "tool_calls"), [signed, call("call_2", "now")], client);
     for (const to of ["messages", "responses", "gemini", "deepseek"]) {
       assert(!JSON.stringify(sent(client, to, requests[client] ?? {})).includes("c2ln"), `${client} to ${to}`);
+    }
+  }
+});
+
+Deno.test("a signature returns with its call through chat clients that keep nothing else", () => {
+  const part = { functionCall: { id: "call_1", name: "now", args: {} }, thoughtSignature: "c2ln" };
+  const stream = [{ candidates: [{ content: { role: "model", parts: [part] }, finishReason: "STOP", index: 0 }] }];
+  const opened = streamed("gemini", stream, "chat").flatMap((event) =>
+    list(get(event, "choices", 0, "delta", "tool_calls"))
+  ).filter((entry) => get(entry, "id") !== undefined);
+  const [whole] = list(get(collected("gemini", stream, "chat"), "choices", 0, "message", "tool_calls"));
+  const ofGateway = { ...NOW, extra_content: get(whole ?? null, "extra_content") ?? null };
+  assertEquals(opened.map((entry) => get(entry, "extra_content")), [ofGateway.extra_content]);
+  // Clients also bring conversations that began at Google's OpenAI-compatible endpoint.
+  const ofGoogle = { ...NOW, extra_content: { google: { thought_signature: "c2ln" } } };
+  for (const call of [ofGateway, ofGoogle]) {
+    const request = {
+      messages: [USER, { role: "assistant", content: null, tool_calls: [call] }, {
+        role: "tool",
+        tool_call_id: "call_1",
+        content: "12:00",
+      }],
+      tools: [chatTool("now")],
+    };
+    assertEquals(get(sent("chat", "gemini", request), "contents", 1, "parts"), [part]);
+    assertEquals(lost("chat", "gemini", request), []);
+    for (const to of ["messages", "responses"]) {
+      assert(!JSON.stringify(sent("chat", to, request)).includes("c2ln"), to);
+      assertEquals(lost("chat", to, request).length, 1, to);
     }
   }
 });
