@@ -49,6 +49,21 @@ Deno.test("foreign blocks that the model must read become text and media", () =>
   }
 });
 
+Deno.test("audio of OpenAI's protocols becomes media for others, but an address in its place is refused", () => {
+  for (const [format, mediaType] of [["wav", "audio/wav"], ["mp3", "audio/mpeg"]] as const) {
+    const sound = { type: "input_audio", input_audio: { data: "UklGRg==", format } };
+    const media: ContentBlock = { type: "media", media: { kind: "bytes", base64: "UklGRg==", mediaType } };
+    for (const [from, to] of [["chat", "gemini"], ["responses", "gemini"], ["responses", "chat"]] as const) {
+      const requested = promptOf([user(foreign(from, sound))], { protocol: from });
+      assertEquals(runToEnd(flattenContent(requested, targetOf(to))).messages, [user(media)], `${from} to ${to}`);
+      assertEquals(runToEnd(flattenContent(requested, targetOf(from))), requested);
+    }
+  }
+  const address = { type: "input_audio", input_audio: { data: "https://a.test/b.wav", format: "wav" } };
+  const requested = promptOf([user(foreign("chat", address))], { protocol: "chat" });
+  assertThrows(() => runToEnd(flattenContent(requested, targetOf("gemini"))), GatewayError, "input_audio");
+});
+
 Deno.test("records of tools at another vendor are dropped and named", () => {
   const cases: [Protocol, string, string][] = [
     ["messages", "server_tool_use", "server_tool_use"],
