@@ -82,6 +82,8 @@ Deno.test("an output that names its tool in place of a call reaches every model"
       const request = server.requests.pop();
       if (to === "responses") assertEquals(request?.json.input, input);
       else assertEquals(request?.body.includes("The build failed"), true, to);
+      const echo = await (await gateway.ask("responses", { model: "sluice/echo", input })).json();
+      assertEquals(echo.output[0].content[0].text, "The build failed");
     }
   }
 });
