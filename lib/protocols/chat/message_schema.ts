@@ -31,6 +31,12 @@ const filePart = z.looseObject({
   }),
   cache_control: cacheField,
 });
+/** Mistral's reasoning models answer in parts of these types, which clients send back. */
+const thinkingPart = z.looseObject({
+  type: z.literal("thinking"),
+  thinking: z.union([z.string(), z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts)]),
+});
+const referencePart = z.looseObject({ type: z.literal("reference") });
 const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string(), cache_control: cacheField });
 
 const textParts = z.array(textPart).max(COUNTS.parts);
@@ -42,7 +48,11 @@ const userParts = z.array(
   ),
 ).max(COUNTS.parts);
 const assistantParts = z.array(
-  z.discriminatedUnion("type", [textPart, refusalPart], errorExpecting("a part of type text or refusal")),
+  z.discriminatedUnion(
+    "type",
+    [textPart, refusalPart, thinkingPart, referencePart],
+    errorExpecting("a part of type text or refusal"),
+  ),
 ).max(COUNTS.parts);
 const toolParts = z.array(
   z.discriminatedUnion(

@@ -35,9 +35,10 @@ export function flattenVendorSpecific(
   },
 ): ContentBlock[] {
   const type = typeOf(value);
-  // In an assistant message of chat these are unknown entries of `reasoning_details`.
+  if (from === "chat" && type === "thinking") return [{ type: "reasoning", text: thinkingText(value) }];
+  // Others in an assistant message of chat are references, or unknown entries of `reasoning_details`.
   if (RECORD_TYPES[from].has(type) || (from === "chat" && role === "assistant")) {
-    dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
+    dropped.add(type.startsWith("reasoning.") ? PARAMETER_NAMES.chat.signed : type);
     return [];
   }
   const blocks = from === "messages"
@@ -116,6 +117,11 @@ function readImage({ type, url, data, media_type: mediaType }: JsonObject): Medi
     if (!(error instanceof SyntaxError)) throw error;
     return undefined;
   }
+}
+
+/** Returns the text of Mistral's thinking. */
+function thinkingText({ thinking }: JsonObject): string {
+  return typeof thinking === "string" ? thinking : textsOf(thinking).join("");
 }
 
 /** Reads the audio of both OpenAI protocols; undefined if it is not base64, such as the address that some hosts open. */

@@ -70,6 +70,7 @@ Deno.test("records of tools at another vendor are dropped and named", () => {
     ["messages", "web_search_tool_result", "web_search_tool_result"],
     ["responses", "web_search_call", "web_search_call"],
     ["chat", "reasoning.new", "reasoning_details"],
+    ["chat", "reference", "reference"],
   ];
   for (const [protocol, type, name] of cases) {
     const target = targetOf("gemini");

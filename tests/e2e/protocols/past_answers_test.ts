@@ -1,4 +1,4 @@
-/** Calls of tools that clients send back: a model and its server wrote their names and ids. */
+/** Answers that clients send back: a model and its server wrote their calls, with names and ids, and their parts. */
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
@@ -85,5 +85,30 @@ Deno.test("an output that names its tool in place of a call reaches every model"
       const echo = await (await gateway.ask("responses", { model: "sluice/echo", input })).json();
       assertEquals(echo.output[0].content[0].text, "The build failed");
     }
+  }
+});
+
+Deno.test("a client can send back an answer in Mistral's parts, to any model", async () => {
+  const content = [
+    { type: "thinking", thinking: [{ type: "text", text: "Hm" }], closed: true },
+    { type: "text", text: "Noon" },
+    { type: "reference", reference_ids: [1] },
+  ];
+  const messages = [{ role: "user", content: "When?" }, { role: "assistant", content }, {
+    role: "user",
+    content: "So?",
+  }];
+  for (const to of PROTOCOLS) {
+    await using server = startUpstream(() => json(WHOLE[to]));
+    await using gateway = startGateway(oneModel(to, server.url));
+    const response = await gateway.ask("chat", prompt("chat", { messages }));
+    assertEquals(response.status, 200, `${to}: ${await response.text()}`);
+    const [request] = server.requests;
+    if (to === "chat") assertEquals(request?.json.messages, messages);
+    else assertEquals([request?.body.includes("Noon"), request?.body.includes("Hm")], [true, false], to);
+    const dropped = to === "chat" ? null : "reference, reasoning_content";
+    assertEquals(response.headers.get("x-sluice-dropped"), dropped, to);
+    const echo = await gateway.ask("chat", { model: "sluice/echo", messages });
+    assertEquals(echo.status, 200, await echo.text());
   }
 });
