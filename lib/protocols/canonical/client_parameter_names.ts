@@ -24,7 +24,7 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
     ["reasoning", ["reasoning_effort"]],
     ["reasoning_effort", ["reasoning.effort", "reasoning"]],
     ["reasoning_content", ["messages.reasoning"]],
-    ["reasoning_details", ["messages.thinking_blocks"]],
+    ["reasoning_details", ["messages.thinking_blocks", "messages.tool_calls.extra_content"]],
     ["user", ["safety_identifier"]],
     ["safety_identifier", ["user"]],
     ["tools", ["functions"]],
