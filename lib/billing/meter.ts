@@ -309,12 +309,15 @@ export class Meter {
   /** Returns the price sheet of the answer, and the details of its entry. */
   #bill(delivered: Delivered, terms: AdmissionTerms): ReturnType<typeof billUsed> {
     const { tokens, used, details: ownDetails } = delivered;
-    const { sheet, details: billed } = billUsed(delivered, terms);
+    // A tier that did not reach the upstream is not billed.
+    const isLost = terms.tierParameter !== undefined && this.#dropped.includes(terms.tierParameter);
+    const tier = isLost ? undefined : terms.tier;
+    const { sheet, details: billed } = billUsed(delivered, { ...terms, tier });
     const upstreamCost = this.#target?.pricing === undefined
       ? undefined
       : costAtTarget(this.#target, { tokens, used, extras: ownDetails?.extras }, {
         at: this.#arrivedAt,
-        tier: terms.tier,
+        tier,
       });
     // `budgetClaims` lists the claim of an end user first.
     const [claim] = terms.budgets;

@@ -27,6 +27,8 @@ export interface AdmissionTerms {
   extraPrices?: ExtraPrices | undefined;
   /** The requested service tier; absent: the default one. */
   tier?: string | undefined;
+  /** The client's parameter that asks for the tier; absent: there is none. */
+  tierParameter?: string | undefined;
   /** Limits that the request counts against. */
   limitRequests: readonly LimitRequest[];
   /** Budgets that the request counts against. */

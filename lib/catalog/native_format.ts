@@ -14,6 +14,9 @@ export function nativeModel(model: Model, now: number): JsonObject {
     canonical_slug: model.canonical_slug,
     description: model.description,
     context_length: model.context_length,
+    // Anthropic's names of the limits, by which clients compact conversations in time.
+    max_input_tokens: model.context_length,
+    max_tokens: model.top_provider.max_completion_tokens,
     architecture: architecture(model),
     pricing: pricing(model, now),
     top_provider: topProvider(model),

@@ -70,6 +70,8 @@ export const nativeModelSchema = z.strictObject({
   canonical_slug: z.string(),
   description: z.string(),
   context_length: z.number().int(),
+  max_input_tokens: z.number().int().describe("As `context_length`, under Anthropic's name"),
+  max_tokens: z.number().int().describe("Maximum number of tokens in an answer, including thinking"),
   architecture,
   pricing,
   top_provider: topProvider,

@@ -111,9 +111,10 @@ const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed contex
 
 /** Returns an Anthropic error, for a response or inside a stream. Its text begins with the invalid member, if any. */
 export function anthropicError(error: GatewayError): AnthropicError {
-  const isTooLong = error.code === "context_length_exceeded" && !TOO_LONG.test(error.message);
-  const text = isTooLong ? `prompt is too long: ${error.message}` : error.message;
-  const message = error.param === undefined || text.startsWith(error.param) ? text : `${error.param}: ${text}`;
+  const isTooLong = error.code === "context_length_exceeded";
+  const text = isTooLong && !TOO_LONG.test(error.message) ? `prompt is too long: ${error.message}` : error.message;
+  const isNamed = error.param === undefined || isTooLong || text.startsWith(error.param);
+  const message = isNamed ? text : `${error.param}: ${text}`;
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
   return { type: ANTHROPIC[error.kind], message, ...details };
 }

@@ -38,6 +38,12 @@ export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex
   error: "Expected a tool name of letters, digits and _ - . :",
 });
 
+/** The tool name in a past call: a model wrote it, so it need not be a valid tool name. */
+export const calledNameField: z.ZodString = z.string().min(1).max(256);
+
+/** Id of a past call. Servers wrote it: some leave it empty, others put a signature into it. */
+export const callIdField: z.ZodString = z.string();
+
 /** Reasoning depth. */
 export const effortField: z.ZodType<typeof EFFORTS[number]> = z.enum(EFFORTS);
 

@@ -57,6 +57,9 @@ const NO_CREDIT_CODES: ReadonlySet<string> = new Set([
   "insufficient_quota",
   "credit_balance_exhausted",
   "payment_required",
+  // OpenAI sends these with status 400 and 429.
+  "billing_hard_limit_reached",
+  "billing_not_active",
 ]);
 
 /** Messages about a prompt that exceeds the context window. */

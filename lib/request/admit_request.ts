@@ -91,6 +91,7 @@ async function admitFirst(
     sheet: first.sheet,
     extraPrices: first.extraPrices,
     tier: first.prompt.extras?.tier,
+    tierParameter: first.prompt.extras?.tierParameter,
     budgets,
     limitRequests,
     maxCost: plan.maxCost,

@@ -105,7 +105,7 @@ export class ScreenedBody implements ClientPermissions {
   #screenMember(name: string): void {
     const rule = this.#codec.extras.members[name];
     const extra = rule && extraOfMember(this.#head[name], rule);
-    if (extra === undefined || this.permissions.takes(extra)) return;
+    if (extra === undefined || this.permissions.takes(extra, { member: name })) return;
     if (rule?.asks === "vendor_state") throw this.permissions.refusal(extra, name, rule.code);
     this.permissions.drop(extra, name);
     this.#edits.remove(name);
@@ -197,6 +197,7 @@ export class ExtraPermissions {
   readonly #hosted: HostedTool[] = [];
   #remoteMcp = false;
   #tier: string | undefined;
+  #tierParameter: string | undefined;
 
   constructor(
     value: JsonObject,
@@ -214,12 +215,16 @@ export class ExtraPermissions {
     return [...this.#dropped];
   }
 
-  /** Records a requested feature if it is permitted. @returns whether it is permitted */
-  takes(extra: Extra, value?: JsonObject): boolean {
+  /**
+   * Records a requested feature if it is permitted.
+   * @param source the tool or the member of the body that asks for it
+   * @returns whether it is permitted
+   */
+  takes(extra: Extra, { tool, member }: { tool?: JsonObject; member?: string } = {}): boolean {
     if (!this.permits(extra)) return false;
     switch (extra.asks) {
       case "hosted_tool": {
-        const maxCalls = this.#callLimit === "max_uses" ? countOf(value?.max_uses) : undefined;
+        const maxCalls = this.#callLimit === "max_uses" ? countOf(tool?.max_uses) : undefined;
         this.#hosted.push({ name: extra.tool, ...(maxCalls !== undefined && { maxCalls }) });
         return true;
       }
@@ -227,6 +232,7 @@ export class ExtraPermissions {
         // There is no price for a request with two service tiers.
         if (this.#tier !== undefined && this.#tier !== extra.tier) return false;
         this.#tier = extra.tier;
+        this.#tierParameter = member;
         return true;
       case "remote_mcp":
         this.#remoteMcp = true;
@@ -310,6 +316,7 @@ export class ExtraPermissions {
       remoteMcp: this.#remoteMcp,
       ...(maxCalls !== undefined && { maxCalls }),
       ...(this.#tier !== undefined && { tier: this.#tier }),
+      ...(this.#tierParameter !== undefined && { tierParameter: this.#tierParameter }),
     };
     return withSettings(prompt, { ...vendorState, extras });
   }

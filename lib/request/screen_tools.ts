@@ -76,7 +76,7 @@ export class ToolScreening {
     if (state !== undefined && !this.#permissions.vendorState) {
       throw this.#permissions.refusal({ asks: "vendor_state" }, param + state);
     }
-    if (!this.#permissions.takes(extra, tool)) throw this.#permissions.refusal(extra, param);
+    if (!this.#permissions.takes(extra, { tool })) throw this.#permissions.refusal(extra, param);
   }
 
   /** Screens the member `tools`. @returns whether any tool is left */
@@ -170,7 +170,7 @@ export class ToolScreening {
     if (state !== undefined && !this.#permissions.vendorState) {
       throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
     }
-    if (this.#permissions.takes(extra, tool)) return true;
+    if (this.#permissions.takes(extra, { tool })) return true;
     this.#removed.add(String(tool.name ?? tool.type));
     this.#permissions.drop(extra, `tools.${String(tool.type)}`);
     return false;

@@ -67,15 +67,16 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
     const incoming = await transport.send(outgoing);
+    const codec = UPSTREAM_CODECS[attempt.protocol];
     const forwarded = options.forwards && forwardedHeaders(incoming, options.forwards);
     if (incoming.status !== 200) {
-      const error = await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
+      const error = await readFailure(incoming, codec, call.client.responseContext);
       throw forwarded === undefined ? error : error.withHeaders(Object.fromEntries(forwarded));
     }
     try {
       let answer: Answer;
       if (prompt.stream) {
-        if (!isEventStream(incoming)) throw await readUnstreamed(incoming, UPSTREAM_CODECS[attempt.protocol]);
+        if (!isEventStream(incoming)) throw await readUnstreamed(incoming, codec, call.client.responseContext);
         answer = attempt.stream(incoming);
       } else {
         const body = await readWhole(incoming, filter);

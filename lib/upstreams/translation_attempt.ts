@@ -1,7 +1,10 @@
 /**
  * Attempts that translate the prompt: they adapt it to the target's dialect, encode it, and apply the vendor's quirks.
  */
-import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
+import { GatewayError } from "../errors.ts";
+import { inClientTerms } from "../protocols/canonical/client_parameter_names.ts";
+import type { Frame } from "../protocols/codec.ts";
+import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
@@ -71,6 +74,7 @@ export async function translationAttempt(
   const destination = { protocol, model: target.model, row, issuer: origin.issuer, quirk, dropped };
   const { body, restore, limit } = await runSlicedNow(translateSteps(prompt, destination));
   const codec = UPSTREAM_CODECS[protocol];
+  const named = (error: GatewayError) => inClientTerms(error, protocol, call.client.responseContext);
   const answered = (feed: EventFeed): Answer => ({
     type: "events",
     feed: limit === undefined ? feed : cutAtLimit(feed, limit),
@@ -79,14 +83,35 @@ export async function translationAttempt(
     protocol,
     body,
     stream(incoming) {
-      const machines = { reader: codec.reader(origin), restore: restore(), estimator: new UsageEstimator(call) };
+      const machines = {
+        reader: withErrors(codec.reader(origin), named),
+        restore: restore(),
+        estimator: new UsageEstimator(call),
+      };
       return answered(translatedFeed(incoming, { quirk, filter }, machines));
     },
     writeWhole({ value }, texts) {
-      const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
+      let reply: Reply;
+      try {
+        reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
+      } catch (error) {
+        throw error instanceof GatewayError ? named(error) : error;
+      }
       return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
     },
   };
+}
+
+/** Returns the reader with its errors mapped. */
+function withErrors(
+  reader: Machine<Frame, ReplyEvent>,
+  map: (error: GatewayError) => GatewayError,
+): Machine<Frame, ReplyEvent> {
+  const mapLast = (events: ReplyEvent[]) => {
+    const last = events.at(-1);
+    return last?.type === "error" ? events.with(-1, { ...last, error: map(last.error) }) : events;
+  };
+  return { push: (frame) => mapLast(reader.push(frame)), end: () => mapLast(reader.end()) };
 }
 
 /** Writes a translated body. Long texts are copied from the client's body, which is faster than encoding them again. */

@@ -79,6 +79,8 @@ Deno.test("nativeModel() has exactly the members of the native format", () => {
     id: "acme/one",
     display_name: "One",
     created_at: "2025-11-01T00:00:00Z",
+    max_input_tokens: SHARED.context_length,
+    max_tokens: SHARED.top_provider.max_completion_tokens,
   });
 });
 

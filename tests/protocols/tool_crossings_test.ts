@@ -6,6 +6,7 @@ import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { CLIENTS, PROTOCOLS, responseContextOf } from "../golden/crossings.ts";
 import { readEvents } from "../golden/recorded.ts";
 import { crossRequest } from "../golden/requests.ts";
+import { writeFrames } from "../golden/round_trips.ts";
 
 const USER = { role: "user", content: "Go" };
 const SAID = { role: "user", parts: [{ text: "Hi" }] };
@@ -24,6 +25,11 @@ function get(value: Json | undefined, ...path: (string | number)[]): Json | unde
     if (Array.isArray(at)) return at.at(Number(name));
     return isObject(at) ? at[name] : undefined;
   }, value);
+}
+
+/** Names of what the translation of a chat request dropped. */
+function lost(to: string, body: JsonObject): readonly string[] {
+  return crossRequest("chat", to, { model: "acme/thinker", ...body }).dropped;
 }
 
 function list(value: Json | undefined): Json[] {
@@ -91,4 +97,49 @@ Deno.test("an argument name that the vendor refuses is reported with its tool", 
   assertEquals(list(sent("chat", "responses", request(tools)).tools).length, 2);
   const named = { type: "object", properties: { "user.name-2": { type: "string" } } };
   assertEquals(list(sent("chat", "messages", request([toolOf("even", named)])).tools).length, 1);
+});
+
+Deno.test("a signature returns with its call through chat clients that keep nothing else", () => {
+  const part = { functionCall: { id: "call_1", name: "now", args: {} }, thoughtSignature: "c2ln" };
+  const candidate = { content: { role: "model", parts: [part] }, finishReason: "STOP", index: 0 };
+  const events = readEvents({ protocol: "gemini", frames: [{ data: JSON.stringify({ candidates: [candidate] }) }] });
+  const opened = writeFrames(events, "chat").filter(({ data }) => data !== "[DONE]")
+    .flatMap(({ data }) => list(get(JSON.parse(data), "choices", 0, "delta", "tool_calls")))
+    .filter((entry) => get(entry, "id") !== undefined);
+  const whole = CLIENTS.chat.writeReply(aggregateEvents(events), responseContextOf("chat"));
+  const extra_content = get(whole, "choices", 0, "message", "tool_calls", 0, "extra_content") ?? null;
+  assertEquals(opened.map((entry) => get(entry, "extra_content")), [extra_content]);
+  // Clients also bring conversations that began at Google's OpenAI-compatible endpoint.
+  const ofGoogle = { google: { thought_signature: "c2ln" } };
+  for (const call of [{ ...NOW, extra_content }, { ...NOW, extra_content: ofGoogle }]) {
+    const request = {
+      messages: [
+        USER,
+        { role: "assistant", content: null, tool_calls: [call] },
+        { role: "tool", tool_call_id: "call_1", content: "12:00" },
+      ],
+      tools: [{ type: "function", function: { name: "now", parameters: { type: "object", properties: {} } } }],
+    };
+    assertEquals(get(sent("chat", "gemini", request), "contents", 1, "parts"), [part]);
+    assertEquals(lost("gemini", request), []);
+    for (const to of ["messages", "responses"]) {
+      assert(!JSON.stringify(sent("chat", to, request)).includes("c2ln"), to);
+      const [name = ""] = lost(to, request);
+      assert(name.endsWith("extra_content"), `${to}: ${name}`);
+    }
+  }
+});
+
+Deno.test("an empty message that is the whole conversation reaches upstreams as a message", () => {
+  const prompts = {
+    chat: { messages: [{ role: "user", content: "" }] },
+    responses: { input: "" },
+    messages: { messages: [{ role: "user", content: [] }] },
+    gemini: { contents: [{ role: "user", parts: [{ text: "" }] }] },
+  };
+  for (const from of PROTOCOLS) {
+    for (const [to, member] of [["chat", "messages"], ["responses", "input"]] as const) {
+      if (from !== to) assertEquals(list(sent(from, to, prompts[from])[member]).length, 1, `${from} to ${to}`);
+    }
+  }
 });

@@ -1,5 +1,7 @@
 /** Translates the gateway's names of parameters into the names in the client's own request, for messages about them. */
+import type { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { PARAMETER_NAMES, type ParameterNames } from "./parameter_names.ts";
 import type { Protocol } from "./types.ts";
 
 /** A client's request body, with its protocol. */
@@ -22,7 +24,7 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
     ["reasoning", ["reasoning_effort"]],
     ["reasoning_effort", ["reasoning.effort", "reasoning"]],
     ["reasoning_content", ["messages.reasoning"]],
-    ["reasoning_details", ["messages.thinking_blocks"]],
+    ["reasoning_details", ["messages.thinking_blocks", "messages.tool_calls.extra_content"]],
     ["user", ["safety_identifier"]],
     ["safety_identifier", ["user"]],
     ["tools", ["functions"]],
@@ -69,6 +71,28 @@ export function clientParameterName(name: string, { prompt: { protocol }, reques
   const otherNames = OTHER_NAMES[protocol].get(name);
   if (otherNames === undefined || hasMember(request, name) || hasMember(request, `messages.${name}`)) return name;
   return otherNames.find((other) => hasMember(request, other)) ?? name;
+}
+
+/**
+ * Returns the error of an upstream with another protocol with the client's own name of the invalid parameter, or without
+ * one if the client's body does not have it. Positions in lists are left out, because the upstream's lists are others.
+ */
+export function inClientTerms(error: GatewayError, from: Protocol, client: NamedRequest): GatewayError {
+  const { param } = error;
+  const { prompt: { protocol }, request } = client;
+  if (param === undefined || from === protocol) return error;
+  const root = param.replace(/[.[].*$/s, "");
+  const key = parameterKey(param, from) ?? parameterKey(root, from);
+  const name = key === undefined ? clientParameterName(root, client) : PARAMETER_NAMES[protocol][key];
+  return error.with({ param: hasMember(request, name) ? name : undefined });
+}
+
+/** Returns the key of a protocol's parameter in the names of all protocols; undefined if it is not among them. */
+function parameterKey(name: string, protocol: Protocol): keyof ParameterNames | undefined {
+  // Chat has an older name, which compatible servers use.
+  if (name === "max_tokens") return "maxTokens";
+  const names = PARAMETER_NAMES[protocol];
+  return (Object.keys(names) as (keyof ParameterNames)[]).find((key) => names[key] === name);
 }
 
 /** True if a value has a member at this path that is not null. In a list, any object may have it. */

@@ -2,7 +2,7 @@
  * Writes reasoning signatures as opaque strings for clients, and reads them back. If the issuer is not the protocol's
  * own vendor, the string is an envelope that names the issuer, so that the signature returns to that issuer only.
  */
-import { isObject, parsePlain, shapes } from "../../json/mod.ts";
+import { isObject, type JsonObject, parsePlain, shapes } from "../../json/mod.ts";
 import type { ContentBlock, Signature } from "./types.ts";
 
 const ENVELOPE_PREFIX = shapes.SEAL_PREFIX;
@@ -20,11 +20,14 @@ export function writeSignature(signature: Signature, native: string): string {
 
 /** Reads a string of `writeSignature`. A string without a valid envelope belongs to the native issuer. */
 export function readSignature(text: string, native: string): Signature {
-  if (!text.startsWith(ENVELOPE_PREFIX)) return { issuer: native, value: text };
+  return readEnvelope(text) ?? { issuer: native, value: text };
+}
+
+/** Reads a signature in an envelope; undefined for any other string. */
+export function readEnvelope(text: string): Signature | undefined {
+  if (!text.startsWith(ENVELOPE_PREFIX)) return undefined;
   const inner = parseEnvelope(text.slice(ENVELOPE_PREFIX.length));
-  if (!isObject(inner) || typeof inner.issuer !== "string" || typeof inner.value !== "string") {
-    return { issuer: native, value: text };
-  }
+  if (!isObject(inner) || typeof inner.issuer !== "string" || typeof inner.value !== "string") return undefined;
   return typeof inner.id === "string"
     ? { issuer: inner.issuer, value: inner.value, id: inner.id }
     : { issuer: inner.issuer, value: inner.value };
@@ -62,6 +65,20 @@ export function callSignatures(blocks: readonly ContentBlock[], issuer: string):
     if (signature?.issuer === issuer && callId !== undefined) values.set(callId, signature.value);
   }
   return values;
+}
+
+/** The issuer that signs calls. */
+export const GOOGLE_ISSUER = "google";
+
+/** Returns the signature beside a call in chat, where Google's OpenAI-compatible endpoint has it. */
+export function chatCallSignature({ extra_content: extra }: JsonObject): string | undefined {
+  const value = isObject(extra) && isObject(extra.google) ? extra.google.thought_signature : undefined;
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Adds the signature of a call to its entry in chat; returns the entry if there is none. */
+export function withCallSignature(entry: JsonObject, signature: string | undefined): JsonObject {
+  return signature === undefined ? entry : { ...entry, extra_content: { google: { thought_signature: signature } } };
 }
 
 function parseEnvelope(encoded: string): unknown {

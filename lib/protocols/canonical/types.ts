@@ -179,6 +179,8 @@ export interface Extras {
   remoteMcp: boolean;
   /** A service tier with a price of its own. */
   tier?: string;
+  /** The client's parameter that asks for the tier. */
+  tierParameter?: string;
 }
 
 /** A request for text, of any protocol. */

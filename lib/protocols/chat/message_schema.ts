@@ -1,6 +1,6 @@
 /** Schema of the `messages` of a chat request. */
 import { z } from "zod";
-import { COUNTS } from "../fields.ts";
+import { calledNameField, callIdField, COUNTS } from "../fields.ts";
 import { cacheField } from "../canonical/cache_mark.ts";
 
 /** Returns the error option of a union. Its message says what is expected if the discriminating member is wrong. */
@@ -31,6 +31,12 @@ const filePart = z.looseObject({
   }),
   cache_control: cacheField,
 });
+/** Mistral's reasoning models answer in parts of these types, which clients send back. */
+const thinkingPart = z.looseObject({
+  type: z.literal("thinking"),
+  thinking: z.union([z.string(), z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts)]),
+});
+const referencePart = z.looseObject({ type: z.literal("reference") });
 const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string(), cache_control: cacheField });
 
 const textParts = z.array(textPart).max(COUNTS.parts);
@@ -42,7 +48,11 @@ const userParts = z.array(
   ),
 ).max(COUNTS.parts);
 const assistantParts = z.array(
-  z.discriminatedUnion("type", [textPart, refusalPart], errorExpecting("a part of type text or refusal")),
+  z.discriminatedUnion(
+    "type",
+    [textPart, refusalPart, thinkingPart, referencePart],
+    errorExpecting("a part of type text or refusal"),
+  ),
 ).max(COUNTS.parts);
 const toolParts = z.array(
   z.discriminatedUnion(
@@ -54,19 +64,16 @@ const toolParts = z.array(
 
 const contentError = { error: "Expected a string or an array of content parts" };
 
-/** The tool name in a past call: a model wrote it, so it need not be a valid tool name. */
-const calledName = z.string().min(1).max(256);
-
 const toolCall = z.discriminatedUnion("type", [
   z.looseObject({
-    id: z.string().min(1).max(256),
+    id: callIdField,
     type: z.literal("function"),
-    function: z.looseObject({ name: calledName, arguments: z.string().describe("Arguments as JSON text") }),
+    function: z.looseObject({ name: calledNameField, arguments: z.string().describe("Arguments as JSON text") }),
   }),
   z.looseObject({
-    id: z.string().min(1).max(256),
+    id: callIdField,
     type: z.literal("custom"),
-    custom: z.looseObject({ name: calledName, input: z.string() }),
+    custom: z.looseObject({ name: calledNameField, input: z.string() }),
   }),
 ], errorExpecting("a call of type function or custom"));
 
@@ -91,7 +98,7 @@ const assistantMessage = z.looseObject({
   name,
   audio: z.looseObject({ id: z.string() }).nullish(),
   tool_calls: z.array(toolCall).max(COUNTS.parts).nullish(),
-  function_call: z.looseObject({ name: calledName, arguments: z.string() }).nullish().describe(
+  function_call: z.looseObject({ name: calledNameField, arguments: z.string() }).nullish().describe(
     "Deprecated: use `tool_calls`",
   ),
   reasoning_details: z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts).nullish()
@@ -104,13 +111,13 @@ const assistantMessage = z.looseObject({
 });
 const toolMessage = z.looseObject({
   role: z.literal("tool"),
-  tool_call_id: z.string().min(1).max(256),
+  tool_call_id: callIdField,
   content: z.union([z.string(), toolParts], contentError),
   cache_control: cacheField,
 });
 const functionMessage = z.looseObject({
   role: z.literal("function"),
-  name: calledName,
+  name: calledNameField,
   content: z.string().nullable(),
   cache_control: cacheField,
 });

@@ -21,7 +21,7 @@ const parts = list(
   { max: COUNTS.parts },
 );
 const call = object({
-  id: idText(256),
+  id: idText(Infinity),
   type: words("function"),
   function: object({ name: nameText(256, { isName: false }), arguments: readText }, ["name arguments"]),
 }, ["id type function"]);
@@ -34,7 +34,7 @@ const message = object({
   role: words("system", "developer", "user", "assistant", "tool"),
   content: nullable(either(readText, parts)),
   name: nullable(readText),
-  tool_call_id: idText(256),
+  tool_call_id: idText(Infinity),
   tool_calls: nullable(list(call, { max: COUNTS.parts })),
   refusal: nullable(readText),
   reasoning_content: nullable(readText),

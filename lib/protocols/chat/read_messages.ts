@@ -1,5 +1,6 @@
 /** Reads the `messages` of a chat request. Each becomes one canonical message, in the same order. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
+import { callSignatureId, chatCallSignature, readEnvelope } from "../canonical/signature.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -126,13 +127,29 @@ function readAssistant(message: JsonObject, index: number, state: ReadState): Co
   const blocks = readReasoning(message);
   blocks.push(...contentOf(message, index, state));
   if (refusal) blocks.push({ type: "refusal", text: refusal });
-  for (const call of objectsOf(message.tool_calls)) blocks.push(readCall(call, state));
+  const calls = objectsOf(message.tool_calls).flatMap((call) => readCall(call, state));
+  // A client may send a signature back twice: beside the call and in `reasoning_details`.
+  const known = new Set(blocks.map((block) => block.type === "reasoning" ? block.signature?.id : undefined));
+  blocks.push(...calls.filter((block) => block.type !== "reasoning" || !known.has(block.signature?.id)));
   const functionCall = objectOf(message.function_call);
   if (functionCall !== undefined) blocks.push(readFunctionCall(functionCall, index, state));
   return blocks;
 }
 
-function readCall(call: JsonObject, state: ReadState): ContentBlock {
+/** Reads a call, after the block of a signature that the gateway put beside it. */
+function readCall(call: JsonObject, state: ReadState): ContentBlock[] {
+  const value = chatCallSignature(call);
+  const signature = value === undefined ? undefined : readEnvelope(value);
+  if (signature === undefined) return [readSignedCall(call, state)];
+  const { extra_content: _, ...others } = call;
+  const id = callSignatureId(stringOf(call.id) ?? "");
+  return [
+    { type: "reasoning", text: "", hidden: true, signature: { ...signature, id } },
+    readSignedCall(others, state),
+  ];
+}
+
+function readSignedCall(call: JsonObject, state: ReadState): ContentBlock {
   const id = stringOf(call.id) ?? "";
   if (call.type === "custom") {
     const custom = objectOf(call.custom) ?? {};

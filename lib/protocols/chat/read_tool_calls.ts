@@ -1,5 +1,5 @@
 /** Reads tool calls from deltas. Upstreams number the pieces of calls in different ways, or not at all. */
-import { callSignatureId } from "../canonical/signature.ts";
+import { callSignatureId, chatCallSignature } from "../canonical/signature.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";
@@ -136,8 +136,8 @@ export class ToolCallReader {
   ): QueuedBlock {
     const id = this.#uniqueId(call.id, answerId);
     // Google's OpenAI-compatible endpoint signs calls.
-    const value = stringOf(objectOf(objectOf(entry.extra_content)?.google)?.thought_signature);
-    if (value) {
+    const value = chatCallSignature(entry);
+    if (value !== undefined) {
       const signature = { issuer: this.#issuer, value, id: callSignatureId(id) };
       this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
     }

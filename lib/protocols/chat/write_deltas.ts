@@ -1,11 +1,11 @@
 /** Turns the events of an answer into the deltas of chat chunks. */
 import { countCodePoints } from "../canonical/citations.ts";
+import { withCallSignature } from "../canonical/signature.ts";
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
-import { writeAnnotation } from "./write_reply.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import { hidesReasoning } from "./write_reply.ts";
+import { hidesReasoning, keepCallSignature, writeAnnotation } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./members.ts";
 
 /** Writes the deltas of one message. */
@@ -35,6 +35,8 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
   // Lists are sent in one piece, in the last delta: clients keep only the last list of a stream, or join lists wrongly.
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];
+  /** Signatures of calls that follow, by call id. */
+  const callSignatures = new Map<string, string>();
   let current: OpenBlockState | undefined;
   let roleSent = false;
   /** True if the content was sent as null, and no text, call or refusal has followed. */
@@ -70,7 +72,7 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
     const entry = custom === true
       ? { id, type: "custom", custom: { name, input: "" } }
       : { id, type: "function", function: { name, arguments: "" } };
-    return [...roleDelta(null), ...callDelta(entry)];
+    return [...roleDelta(null), ...callDelta(withCallSignature(entry, callSignatures.get(id)))];
   }
 
   function reasoningDeltas(text: string, { texts, hasDelta }: OpenBlockState): JsonObject[] {
@@ -111,6 +113,7 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
         ...(signature && { signature }),
       };
       details.push(...writeDetails(completeBlock, details.length));
+      keepCallSignature(signature, callSignatures);
     }
     for (const citation of citations) {
       const annotation = writeAnnotation(citation, { start, end: length });

@@ -1,5 +1,5 @@
 /** Writes the `messages` of a chat request. */
-import { callSignatures, signedCallId } from "../canonical/signature.ts";
+import { callSignatures, signedCallId, withCallSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -106,8 +106,5 @@ function writeCall(call: ContentBlockOf<"tool_call">, signature: string | undefi
   const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
-  const signed = signature === undefined
-    ? written
-    : { ...written, extra_content: { google: { thought_signature: signature } } };
-  return withMembers(signed, call);
+  return withMembers(withCallSignature(written, signature), call);
 }

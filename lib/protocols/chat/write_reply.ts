@@ -1,6 +1,7 @@
 /** Writes chat answers that are not streamed, and parts that streamed answers have, too. */
 import { countCodePoints, urlCitation } from "../canonical/citations.ts";
-import type { Citation, ContentBlockOf, FinishReason, Reply, TextRange } from "../canonical/types.ts";
+import { signedCallId, withCallSignature, writeSignature } from "../canonical/signature.ts";
+import type { Citation, ContentBlockOf, FinishReason, Reply, Signature, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
@@ -60,11 +61,24 @@ export function writeAnnotation(citation: Citation, block: TextRange): JsonObjec
   return cited && { type: "url_citation", url_citation: cited };
 }
 
+/**
+ * Keeps the signature of a following call by its id, in an envelope. Many clients send back what is beside a call, as
+ * Google's OpenAI-compatible endpoint has it, but no `reasoning_details`.
+ */
+export function keepCallSignature(signature: Signature | undefined, signatures: Map<string, string>): void {
+  const callId = signedCallId(signature?.id);
+  if (signature !== undefined && callId !== undefined) signatures.set(callId, writeSignature(signature, ""));
+}
+
 /** Writes an entry of `tool_calls`. Empty arguments of a function become an empty object. */
-function writeCall({ id, name, custom, arguments: input }: ContentBlockOf<"tool_call">): JsonObject {
-  return custom === true
+function writeCall(
+  { id, name, custom, arguments: input }: ContentBlockOf<"tool_call">,
+  signature: string | undefined,
+): JsonObject {
+  const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input || "{}" } };
+  return withCallSignature(written, signature);
 }
 
 function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
@@ -74,6 +88,7 @@ function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];
   const calls: JsonObject[] = [];
+  const signatures = new Map<string, string>();
   const isCited = reply.blocks.some((block) => block.type === "text" && block.citations !== undefined);
   /** Code points of the content, counted only for citations. */
   let end = 0;
@@ -96,10 +111,11 @@ function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
         const visible = hidesReasoning(context) ? { ...block, text: "" } : block;
         if (visible.text !== "") thoughts.push(visible.text);
         details.push(...writeDetails(visible, details.length));
+        keepCallSignature(block.signature, signatures);
         break;
       }
       case "tool_call":
-        calls.push(writeCall(block));
+        calls.push(writeCall(block, signatures.get(block.id)));
         break;
     }
   }

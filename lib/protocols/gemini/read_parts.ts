@@ -1,5 +1,5 @@
 /** Reads the parts of a content as blocks. */
-import { callSignatureId } from "../canonical/signature.ts";
+import { callSignatureId, GOOGLE_ISSUER } from "../canonical/signature.ts";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
@@ -9,7 +9,6 @@ import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { CallMatcher } from "./match_calls.ts";
 import {
-  NATIVE_ISSUER,
   PRECEDING_TEXT_SIGNATURE_ID,
   readThoughtSignature,
   type ReasoningBlock,
@@ -74,7 +73,7 @@ export function* readModelParts(
     const signature = value === undefined ? undefined : readThoughtSignature(value);
     if (signature === undefined) return;
     if (typeof signature === "string") {
-      const nativeSignature = { issuer: NATIVE_ISSUER, value: signature, ...(id !== undefined && { id }) };
+      const nativeSignature = { issuer: GOOGLE_ISSUER, value: signature, ...(id !== undefined && { id }) };
       blocks.push({ type: "reasoning", text: "", hidden: true, signature: nativeSignature });
       return;
     }
@@ -145,7 +144,7 @@ function readThought(part: JsonObject, value: string | undefined): ContentBlock[
     type: "reasoning",
     text,
     ...(text === "" && { hidden: true }),
-    signature: { issuer: NATIVE_ISSUER, value: signature },
+    signature: { issuer: GOOGLE_ISSUER, value: signature },
   }];
 }
 

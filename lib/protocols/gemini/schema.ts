@@ -5,6 +5,8 @@
  */
 import { z } from "zod";
 import {
+  calledNameField,
+  callIdField,
   COUNTS,
   fallbacksField,
   objectField,
@@ -31,16 +33,15 @@ const fileDataField = z.looseObject({
   displayName: z.string().nullish(),
 }).nullish();
 
-// A model wrote the name, so it need not be the name of a tool.
 const callField = z.looseObject({
-  id: z.string().max(1_024).nullish(),
-  name: z.string().min(1).max(256),
+  id: callIdField.nullish(),
+  name: calledNameField,
   args: objectField.nullish(),
 });
 
 const resultField = z.looseObject({
-  id: z.string().max(1_024).nullish().describe("Id of the call. Default: the first unanswered call of this function"),
-  name: z.string().min(1).max(256),
+  id: callIdField.nullish().describe("Id of the call. Default: the first unanswered call of this function"),
+  name: calledNameField,
   response: objectField.nullish().describe("The result, in `output` or `error`, or as any other object"),
   parts: z.array(z.looseObject({ inlineData: inlineDataField, fileData: fileDataField })).max(COUNTS.parts).nullish(),
 });

@@ -26,9 +26,6 @@ export const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";
 /** A block of reasoning. */
 export type ReasoningBlock = ContentBlockOf<"reasoning">;
 
-/** The issuer of signatures without an envelope. */
-export const NATIVE_ISSUER = "google";
-
 /** The base64 with which every envelope begins. */
 const ENVELOPE_START = Buffer.from(shapes.SEAL_PREFIX).toString("base64").slice(0, 10);
 

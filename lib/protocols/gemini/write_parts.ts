@@ -1,15 +1,9 @@
 /** Writes the events of an answer as parts, which streamed and whole answers have in the same form. */
-import { signedCallId } from "../canonical/signature.ts";
+import { GOOGLE_ISSUER, signedCallId } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import {
-  NATIVE_ISSUER,
-  PRECEDING_TEXT_SIGNATURE_ID,
-  type ReasoningBlock,
-  sealReasoning,
-  TEXT_SIGNATURE_ID,
-} from "./signatures.ts";
+import { PRECEDING_TEXT_SIGNATURE_ID, type ReasoningBlock, sealReasoning, TEXT_SIGNATURE_ID } from "./signatures.ts";
 
 /** True if the client asked for the model's thoughts. */
 function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
@@ -88,7 +82,7 @@ export class PartWriter {
       return [{ functionCall: { id, name, args }, ...this.#signCall(id) }];
     }
     if (block?.type !== "reasoning") return [];
-    if (signature?.issuer === NATIVE_ISSUER && text === "" && signature.id !== undefined) {
+    if (signature?.issuer === GOOGLE_ISSUER && text === "" && signature.id !== undefined) {
       return this.#readNative(signature);
     }
     if (text !== "" || signature !== undefined) {

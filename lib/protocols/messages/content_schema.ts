@@ -2,7 +2,7 @@
 import { MESSAGES_RECORDS } from "../canonical/vendor_blocks.ts";
 import { z } from "zod";
 import { cacheField } from "../canonical/cache_mark.ts";
-import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
+import { calledNameField, callIdField, COUNTS, objectField, unknownType } from "../fields.ts";
 
 /**
  * Block types that only this protocol has: records of tools run by the vendor, search results, and blocks of beta
@@ -72,7 +72,7 @@ const uploadBlock = z.looseObject({ type: z.literal("container_upload"), file_id
 
 const toolResultBlock = z.looseObject({
   type: z.literal("tool_result"),
-  tool_use_id: z.string().min(1),
+  tool_use_id: callIdField,
   content: contentField(
     z.discriminatedUnion(
       "type",
@@ -86,8 +86,8 @@ const toolResultBlock = z.looseObject({
 
 const toolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
-  id: z.string().min(1),
-  name: toolNameField,
+  id: callIdField,
+  name: calledNameField,
   input: objectField,
   cache_control: cacheField,
 });

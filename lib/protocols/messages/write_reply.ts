@@ -96,7 +96,7 @@ export function writeUsage(usage: TokenUsage): JsonObject {
     cache_creation: { ephemeral_5m_input_tokens: fiveMinutes, ephemeral_1h_input_tokens: hour },
     output_tokens: usage.completion ?? 0,
     ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
-    service_tier: "standard",
+    service_tier: usage.tiers?.includes("priority") === true ? "priority" : "standard",
   };
 }
 

@@ -1,6 +1,6 @@
 /** Schemas of input items and their content parts. */
 import { z } from "zod";
-import { COUNTS, objectField, unknownType } from "../fields.ts";
+import { calledNameField, callIdField, COUNTS, objectField, unknownType } from "../fields.ts";
 import { cacheField } from "../canonical/cache_mark.ts";
 import { RESPONSES_ITEMS } from "../canonical/vendor_blocks.ts";
 import { toolsField } from "./tool_schema.ts";
@@ -51,8 +51,8 @@ const messageItem = z.looseObject({
   phase: z.string().nullish(),
 });
 
-const callIdField = z.string().min(1).describe("Id that links a tool call to its output");
-const callMembers = { call_id: callIdField, name: z.string().min(1).max(256), namespace: z.string().nullish() };
+const linkField = callIdField.describe("Id that links a tool call to its output");
+const callMembers = { call_id: linkField, name: calledNameField, namespace: z.string().nullish() };
 
 const reasoningItem = z.looseObject({
   type: z.literal("reasoning"),
@@ -73,8 +73,9 @@ const item = z.discriminatedUnion("type", [
     arguments: z.string().describe("Arguments as JSON text"),
   }),
   z.looseObject({ type: z.literal("custom_tool_call"), ...callMembers, input: z.string() }),
-  z.looseObject({ type: z.literal("function_call_output"), call_id: callIdField, output: contentField }),
-  z.looseObject({ type: z.literal("custom_tool_call_output"), call_id: callIdField, output: contentField }),
+  // An output without a call, which OpenAI's types allow, names the tool instead.
+  z.looseObject({ type: z.literal("function_call_output"), call_id: linkField.nullish(), output: contentField }),
+  z.looseObject({ type: z.literal("custom_tool_call_output"), call_id: linkField, output: contentField }),
   reasoningItem,
   z.looseObject({ type: z.literal("additional_tools"), role: z.string().nullish(), tools: toolsField }),
   // The schema accepts it, so that the reader can explain its refusal.

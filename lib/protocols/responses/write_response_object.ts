@@ -44,7 +44,7 @@ export function responseWriter(context: ResponseContext): (progress: ResponsePro
     prompt_cache_key: request.prompt_cache_key ?? null,
     reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? reasoning.generate_summary ?? null },
     safety_identifier: request.safety_identifier ?? null,
-    service_tier: request.service_tier ?? "default",
+    service_tier: usage === undefined ? request.service_tier ?? "default" : servedTier(usage),
     store: context.keeper?.isStored === true,
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,
@@ -59,6 +59,13 @@ export function responseWriter(context: ResponseContext): (progress: ResponsePro
     user: request.user ?? null,
     metadata: request.metadata ?? {},
   });
+}
+
+const TIERS: ReadonlySet<string> = new Set(["flex", "scale", "priority"]);
+
+/** Returns the tier that the upstream reports. A requested tier that it does not report may not have served. */
+function servedTier({ tiers = [] }: TokenUsage): string {
+  return tiers.find((name) => TIERS.has(name)) ?? "default";
 }
 
 /** Returns the id of the response to a request. */

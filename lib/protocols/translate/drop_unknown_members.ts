@@ -1,7 +1,9 @@
 /**
  * Removes members that only the client's protocol knows: translates those that the target knows, reports the others.
  */
+import { modalityOf } from "../canonical/media.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
+import { callSignatureId, chatCallSignature, GOOGLE_ISSUER } from "../canonical/signature.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -62,7 +64,11 @@ export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generat
   const { dropped } = target;
   const { unknownMembers, reasoning } = prompt;
   const keepOwn = <T extends { unknownMembers?: UnknownMembers }>(part: T): T => keepOwnMembers(part, target);
-  const keepOwnInBlock = (block: ContentBlock): ContentBlock => dropCitations(keepOwn(block), target);
+  const keepOwnInBlock = (block: ContentBlock): ContentBlock | ContentBlock[] => {
+    const { signature, call } = detachSignature(block, target);
+    const kept = dropCitations(keepOwn(translateDetail(call, target)), target);
+    return signature === undefined ? kept : [signature, kept];
+  };
   const body = unknownMembers === undefined || unknownMembers.from === target.protocol
     ? unknownMembers
     : translateBody(unknownMembers, target);
@@ -100,9 +106,49 @@ function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, 
   return others as T;
 }
 
+/** Makes the signature beside a chat client's call a block of its own if the target is Google's, whose models sign calls. */
+function detachSignature(
+  block: ContentBlock,
+  { protocol }: DropTarget,
+): { signature?: ContentBlock; call: ContentBlock } {
+  if (protocol !== "gemini" || block.type !== "tool_call" || block.unknownMembers?.from !== "chat") {
+    return { call: block };
+  }
+  const { extra_content: _, ...members } = block.unknownMembers.members;
+  const value = chatCallSignature(block.unknownMembers.members);
+  if (value === undefined) return { call: block };
+  const id = callSignatureId(block.id);
+  return {
+    signature: { type: "reasoning", text: "", hidden: true, signature: { issuer: GOOGLE_ISSUER, value, id } },
+    call: { ...block, unknownMembers: { from: "chat", members } },
+  };
+}
+
+/**
+ * Moves the `detail` of an image, which decides how many tokens it costs, to where the other OpenAI protocol has it.
+ * Reports the image's other unknown members.
+ */
+function translateDetail(block: ContentBlock, { protocol, dropped }: DropTarget): ContentBlock {
+  if (block.type !== "media" || block.unknownMembers === undefined) return block;
+  const { from, members } = block.unknownMembers;
+  const isBetweenOpenAi = (from === "chat" && protocol === "responses") ||
+    (from === "responses" && protocol === "chat");
+  if (!isBetweenOpenAi || modalityOf(block.media, block.name) !== "image") return block;
+  const { image_url: image, ...others } = members;
+  const { detail, ...unknown } = { ...others, ...(isObject(image) && image) };
+  if (typeof detail !== "string") return block;
+  reportMembers(unknown, dropped);
+  return {
+    ...block,
+    unknownMembers: { from: protocol, members: protocol === "chat" ? { image_url: { detail } } : { detail } },
+  };
+}
+
 function reportMembers(members: JsonObject, dropped: UnsupportedParameters): void {
   for (const [name, value] of Object.entries(members)) {
     if (asksForNothing(value) || UNREPORTED_MEMBERS.has(name)) continue;
+    // An image's default.
+    if (name === "detail" && value === "auto") continue;
     if (WRAPPERS.has(name) && isObject(value)) reportMembers(value, dropped);
     else dropped.add(name);
   }

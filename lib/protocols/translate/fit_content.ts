@@ -14,7 +14,7 @@ import { hashText, isLegal } from "./legal_names.ts";
 export function* flattenContent(prompt: Prompt, target: AdaptTarget): Generator<void, Prompt> {
   const flatten = (block: ContentBlock, role: Message["role"]): ContentBlock | ContentBlock[] =>
     block.type === "vendor_specific" && block.from !== target.protocol
-      ? flattenVendorSpecific(block, { role, protocol: prompt.protocol, dropped: target.dropped })
+      ? flattenVendorSpecific(block, { role, protocol: prompt.protocol, to: target.protocol, dropped: target.dropped })
       : block;
   return yield* mapPrompt(prompt, flatten);
 }

@@ -18,21 +18,35 @@ const RECORD_TYPES: Readonly<Record<Protocol, ReadonlySet<string>>> = {
   gemini: new Set(["executableCode", "codeExecutionResult", "toolCall", "toolResponse"]),
 };
 
+/** Protocols whose upstreams may accept audio. */
+const AUDIO_PROTOCOLS: readonly Protocol[] = ["chat", "gemini"];
+
 /**
  * Returns a block as text and media; an empty list if it is dropped, which is added to `dropped`.
  * @throws {GatewayError} `invalid`, for content that the model must read and that cannot be flattened
  */
 export function flattenVendorSpecific(
   { from, value, cache }: ContentBlockOf<"vendor_specific">,
-  { role, protocol, dropped }: { role: Message["role"]; protocol: Protocol; dropped: UnsupportedParameters },
+  { role, protocol, to, dropped }: {
+    role: Message["role"];
+    /** The client's protocol, and the target's. */
+    protocol: Protocol;
+    to: Protocol;
+    dropped: UnsupportedParameters;
+  },
 ): ContentBlock[] {
   const type = typeOf(value);
-  // In an assistant message of chat these are unknown entries of `reasoning_details`.
+  if (from === "chat" && type === "thinking") return [{ type: "reasoning", text: thinkingText(value) }];
+  // Others in an assistant message of chat are references, or unknown entries of `reasoning_details`.
   if (RECORD_TYPES[from].has(type) || (from === "chat" && role === "assistant")) {
-    dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
+    dropped.add(type.startsWith("reasoning.") ? PARAMETER_NAMES.chat.signed : type);
     return [];
   }
-  const blocks = from === "messages" ? flattenBlock(value, { type, dropped }) : undefined;
+  const blocks = from === "messages"
+    ? flattenBlock(value, { type, dropped })
+    : type === "input_audio" && AUDIO_PROTOCOLS.includes(to)
+    ? flattenAudio(value.input_audio)
+    : undefined;
   const last = blocks?.at(-1);
   if (blocks === undefined || last === undefined) {
     throw new GatewayError(
@@ -100,6 +114,24 @@ function readImage({ type, url, data, media_type: mediaType }: JsonObject): Medi
     if (type === "url" && typeof url === "string") return readMediaUrl(url);
     if (type !== "base64" || typeof data !== "string" || typeof mediaType !== "string") return undefined;
     return { kind: "bytes", base64: readBase64(data), mediaType: normalizeMediaType(mediaType) };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return undefined;
+  }
+}
+
+/** Returns the text of Mistral's thinking. */
+function thinkingText({ thinking }: JsonObject): string {
+  return typeof thinking === "string" ? thinking : textsOf(thinking).join("");
+}
+
+/** Reads the audio of both OpenAI protocols; undefined if it is not base64, such as the address that some hosts open. */
+function flattenAudio(audio: Json | undefined): ContentBlock[] | undefined {
+  if (!isObject(audio) || typeof audio.data !== "string" || typeof audio.format !== "string") return undefined;
+  if (!/^[a-z0-9-]+$/i.test(audio.format)) return undefined;
+  const mediaType = audio.format === "mp3" ? "audio/mpeg" : `audio/${audio.format}`;
+  try {
+    return [{ type: "media", media: { kind: "bytes", base64: readBase64(audio.data), mediaType } }];
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return undefined;

@@ -16,6 +16,7 @@ const CONTINUE_TEXT =
  *   upstream accepts an open call. Results come first, in the order of their calls.
  * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
  *   message. A conversation that does not begin with the user gets a user message `.` first.
+ * - An empty conversation, which every upstream refuses, gets the same message.
  * - A final assistant text that the upstream cannot continue gets a user message that asks the model to continue it.
  */
 export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
@@ -23,7 +24,8 @@ export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   const { alternates } = target.dialect;
   const [head, rounds] = splitRounds(pairCalls(prompt.messages));
   const ordered = rounds.flatMap((round) => alternates ? mergeRound(round) : orderRound(round));
-  const messages = [...head, ...(alternates ? beginWithUser(ordered) : ordered)];
+  const isEmpty = head.length === 0 && ordered.length === 0;
+  const messages = [...head, ...(alternates || isEmpty ? beginWithUser(ordered) : ordered)];
   return { ...prompt, messages: fitEnd(messages, target) };
 }
 

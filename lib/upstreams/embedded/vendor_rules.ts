@@ -45,6 +45,8 @@ function checkResults({ protocol, messages }: Prompt): void {
     role = message.role;
     for (const block of message.blocks) {
       if (block.type === "tool_call") calls.add(block.id);
+      // An output of responses may name its tool in place of a call.
+      if (protocol === "responses" && block.type === "tool_result" && block.callId === "") continue;
       if (block.type === "tool_result" && !calls.has(block.callId)) throw orphanError(protocol, block.callId);
     }
   }

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { frames } from "../../upstream/frames.ts";
-import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
+import { paramIn, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 Deno.test("a beta's body member and header reach its vendor together, and no other vendor", async () => {
@@ -48,4 +48,43 @@ Deno.test("a refusal of too large a limit names the member that the client sent"
     const { error } = await response.json();
     assertEquals([response.status, error.param, error.message.split(":")[0]], [400, name, name]);
   }
+});
+
+Deno.test("an error of an upstream with another protocol names the client's own parameter, or none", async () => {
+  const failure = (param: string, code: string | null = null) =>
+    json({ error: { message: "Not so", type: "invalid_request_error", param, code } }, { status: 400 });
+  const cases: [asked: string, members: JsonObject, param: string, expected: string | undefined][] = [
+    ["responses", {}, "messages[0].content", "input"],
+    ["gemini", {}, "messages", "contents"],
+    ["responses", { max_output_tokens: 50 }, "max_completion_tokens", "max_output_tokens"],
+    ["messages", {}, "max_tokens", "max_tokens"],
+    ["responses", { temperature: 0.2 }, "temperature", "temperature"],
+    ["responses", {}, "stream_options", undefined],
+  ];
+  for (const [asked, members, param, expected] of cases) {
+    const from = asked as typeof PROTOCOLS[number];
+    await using server = startUpstream(() => failure(param));
+    await using gateway = startGateway(oneModel("chat", server.url));
+    const response = await gateway.ask(from, prompt(from, members));
+    const body = await response.json();
+    assertEquals(response.status, 400);
+    if (from === "messages") assertEquals(body.error.message, `${expected}: Not so`);
+    else assertEquals(paramIn(from, body) ?? undefined, expected, `${from}: ${param}`);
+  }
+  const tooLong = { type: "error", code: "context_length_exceeded", message: "Not so", param: "input" };
+  const streamed = events(`data: ${JSON.stringify(tooLong)}\n\n`);
+  for (const answer of [failure("input"), streamed]) {
+    await using server = startUpstream(() => answer);
+    await using gateway = startGateway(oneModel("responses", server.url));
+    const response = await gateway.ask("chat", prompt("chat", { stream: answer === streamed }));
+    assertEquals((await response.json()).error.param, "messages");
+  }
+});
+
+Deno.test("clients of messages recognize a prompt that is too long for an upstream of another protocol", async () => {
+  const error = { message: "Too many tokens", type: "x", param: "messages", code: "context_length_exceeded" };
+  await using server = startUpstream(() => json({ error }, { status: 400 }));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const body = await (await gateway.ask("messages", prompt("messages"))).json();
+  assertEquals(body.error.message, "prompt is too long: Too many tokens");
 });

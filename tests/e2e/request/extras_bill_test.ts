@@ -16,8 +16,8 @@ import {
   upstream,
   VENDORS,
 } from "../../support/gateway.ts";
-import { prompt, WHOLE } from "../../upstream/replies.ts";
-import { events, startUpstream } from "../../upstream/mod.ts";
+import { prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 const PRICING = {
@@ -320,6 +320,38 @@ for (const billed of BILLED) {
     });
   }
 }
+
+Deno.test("a tier that the upstream lacks is neither billed nor claimed", async () => {
+  for (const stream of [false, true]) {
+    for (const [from, to] of [["responses", "messages"], ["responses", "gemini"], ["chat", "gemini"]] as const) {
+      const answer = stream ? events(STREAMED[to].join("")) : json(WHOLE[to]);
+      await using server = startUpstream(() => answer);
+      await using gateway = start(to, server.url);
+      const key = await gateway.addKey({ group: "allowed" });
+      const asked = prompt(from, { service_tier: "priority", stream });
+      const response = await gateway.ask(from, asked, { key });
+      assertEquals(response.headers.get("x-sluice-dropped"), "service_tier");
+      const text = await response.text();
+      if (from === "responses") {
+        assertStringIncludes(text.slice(text.lastIndexOf("completed_at")), '"service_tier":"default"');
+      }
+      const { cost, details } = await onlyEntry(gateway);
+      assertEquals([formatUsd(cost * 2n), details?.service_tier], [PLAIN, undefined], `${from} to ${to}`);
+      await checkAudit(gateway);
+    }
+  }
+});
+
+Deno.test("responses and messages name the tier that served the request", async () => {
+  await using server = startUpstream(() => json({ ...WHOLE.chat, service_tier: "priority" }));
+  await using gateway = start("chat", server.url);
+  const key = await gateway.addKey({ group: "allowed" });
+  const response = await (await gateway.ask("responses", prompt("responses", { service_tier: "auto" }), { key }))
+    .json();
+  assertEquals(response.service_tier, "priority");
+  const message = await (await gateway.ask("messages", prompt("messages"), { key })).json();
+  assertEquals(message.usage.service_tier, "priority");
+});
 
 Deno.test("Gemini's searches are counted and billed if the model has a price for them", async () => {
   const answer = {

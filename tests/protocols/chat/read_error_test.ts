@@ -23,6 +23,8 @@ Deno.test("readError() reads the known shapes of errors", () => {
     [402, { error: { message: "Insufficient credits", code: 402 } }, "exhausted", "insufficient_quota"],
     [429, openai("insufficient_quota", "insufficient_quota"), "exhausted", "insufficient_quota"],
     [429, openai("insufficient_quota", "credit_balance_exhausted"), "exhausted", "insufficient_quota"],
+    [400, openai("invalid_request_error", "billing_hard_limit_reached"), "exhausted", "insufficient_quota"],
+    [429, openai("billing_not_active", "billing_not_active"), "exhausted", "insufficient_quota"],
     [429, openai("tokens", "rate_limit_exceeded"), "exhausted"],
     [404, openai("invalid_request_error", "model_not_found"), "not_found", "model_not_found"],
     [404, "404 page not found", "not_found", "model_not_found"],

@@ -38,6 +38,22 @@ Deno.test("readError() maps errors to kinds", () => {
   }
 });
 
+Deno.test("readError() takes errors of the account for what they are, also where they have status 400", () => {
+  const cases: [vendorText: string, kind: ErrorKind, fault: string | undefined][] = [
+    ["Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.", "upstream", "credit"],
+    ["You have reached your specified API usage limits. You will regain access on 2026-12-01.", "upstream", "credit"],
+    ["You have reached your specified workspace API usage limits.", "upstream", "credit"],
+    ["This organization has been disabled.", "upstream", "key"],
+    // A client's own words cannot begin a text of the vendor.
+    ["tools.0.name: Your credit balance is too low", "invalid", undefined],
+  ];
+  for (const [vendorText, kind, fault] of cases) {
+    const error = messagesUpstream.readError(400, body("invalid_request_error", vendorText));
+    assertEquals([error.kind, error.fault], [kind, fault], vendorText);
+    assertEquals(error.message.includes("Billing"), false);
+  }
+});
+
 Deno.test("readError() passes on client errors without addresses and keys", () => {
   const cases: [vendorText: string, reported: string][] = [
     ["messages.0.content: Field required", "messages.0.content: Field required"],

@@ -49,12 +49,28 @@ Deno.test("foreign blocks that the model must read become text and media", () =>
   }
 });
 
+Deno.test("audio of OpenAI's protocols becomes media for others, but an address in its place is refused", () => {
+  for (const [format, mediaType] of [["wav", "audio/wav"], ["mp3", "audio/mpeg"]] as const) {
+    const sound = { type: "input_audio", input_audio: { data: "UklGRg==", format } };
+    const media: ContentBlock = { type: "media", media: { kind: "bytes", base64: "UklGRg==", mediaType } };
+    for (const [from, to] of [["chat", "gemini"], ["responses", "gemini"], ["responses", "chat"]] as const) {
+      const requested = promptOf([user(foreign(from, sound))], { protocol: from });
+      assertEquals(runToEnd(flattenContent(requested, targetOf(to))).messages, [user(media)], `${from} to ${to}`);
+      assertEquals(runToEnd(flattenContent(requested, targetOf(from))), requested);
+    }
+  }
+  const address = { type: "input_audio", input_audio: { data: "https://a.test/b.wav", format: "wav" } };
+  const requested = promptOf([user(foreign("chat", address))], { protocol: "chat" });
+  assertThrows(() => runToEnd(flattenContent(requested, targetOf("gemini"))), GatewayError, "input_audio");
+});
+
 Deno.test("records of tools at another vendor are dropped and named", () => {
   const cases: [Protocol, string, string][] = [
     ["messages", "server_tool_use", "server_tool_use"],
     ["messages", "web_search_tool_result", "web_search_tool_result"],
     ["responses", "web_search_call", "web_search_call"],
     ["chat", "reasoning.new", "reasoning_details"],
+    ["chat", "reference", "reference"],
   ];
   for (const [protocol, type, name] of cases) {
     const target = targetOf("gemini");
@@ -97,6 +113,28 @@ Deno.test("members of another protocol are translated, or else named", () => {
   }
 });
 
+Deno.test("the detail of an image is carried between the protocols of OpenAI, and its default is no loss", () => {
+  const inChat = { image_url: { detail: "low" } };
+  const inResponses = { detail: "low" };
+  for (
+    const [from, to, members, expected] of [
+      ["chat", "responses", { image_url: { detail: "low", size: 1 } }, inResponses],
+      ["responses", "chat", { detail: "low", size: 1 }, inChat],
+      ["chat", "messages", inChat, undefined],
+      ["responses", "gemini", inResponses, undefined],
+      ["chat", "messages", { image_url: { detail: "auto" } }, undefined],
+    ] as const
+  ) {
+    const original = promptOf([user({ ...picture, unknownMembers: { from, members } })], { protocol: from });
+    const target = targetOf(to);
+    const [message] = runToEnd(dropUnknownMembers(original, target)).messages;
+    const unknownMembers = expected && { from: to, members: expected };
+    assertEquals(message?.blocks, [{ ...picture, ...(unknownMembers && { unknownMembers }) }]);
+    const names = expected !== undefined ? ["size"] : JSON.stringify(members).includes("auto") ? [] : ["detail"];
+    assertEquals(target.dropped.names, names, `${from} to ${to}`);
+  }
+});
+
 Deno.test("dropped members of messages, blocks, tools and reasoning are reported once each", () => {
   const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
     unknownMembers: { from: "responses", members },
@@ -125,7 +163,7 @@ Deno.test("dropped members of messages, blocks, tools and reasoning are reported
       reasoning: { effort: "low", ...unknownMembers({ summary: "detailed" }) },
     },
   );
-  const target = targetOf("chat");
+  const target = targetOf("messages");
   const local = runToEnd(dropUnknownMembers(original, target));
   assertEquals(local.messages, [user(picture, picture), assistant("a", "b")]);
   assertEquals(local.tools, [{ type: "function", name: "f" }]);
