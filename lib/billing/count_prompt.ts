@@ -44,16 +44,26 @@ export interface ReplyTokens {
   reasoning: number;
 }
 
-/** Counts the tokens of a whole prompt. Yields to the event loop during long prompts. */
-export async function countPrompt(prompt: Prompt, counter: TokenCounter): Promise<number> {
-  let { fixed: sum, messages } = await countMessages(prompt, counter);
+/**
+ * Counts the tokens of a whole prompt. Yields to the event loop during long prompts.
+ * @throws the signal's reason once it aborts
+ */
+export async function countPrompt(prompt: Prompt, counter: TokenCounter, signal?: AbortSignal): Promise<number> {
+  let { fixed: sum, messages } = await countMessages(prompt, counter, signal);
   for (const tokens of messages) sum += tokens;
   return sum;
 }
 
-/** Counts the tokens of a prompt by message. Yields to the event loop during long prompts. */
-export async function countMessages(prompt: Prompt, counter: TokenCounter): Promise<PromptTokens> {
-  const partCounter = new PartCounter(counter);
+/**
+ * Counts the tokens of a prompt by message. Yields to the event loop during long prompts.
+ * @throws the signal's reason once it aborts
+ */
+export async function countMessages(
+  prompt: Prompt,
+  counter: TokenCounter,
+  signal?: AbortSignal,
+): Promise<PromptTokens> {
+  const partCounter = new PartCounter(counter, signal);
   await countPages(prompt);
   const fixed = TOKENS_OF_PRIMER + await partCounter.count(fixedParts(prompt));
   const messages: number[] = [];
@@ -76,11 +86,13 @@ export async function countReply(blocks: ContentBlock[], counter: TokenCounter):
 /** Counts parts, and yields to the event loop after every few milliseconds of work. */
 class PartCounter {
   readonly #counter: TokenCounter;
+  readonly #signal: AbortSignal | undefined;
   /** Work since the last yield, in characters. */
   #workSinceYield = 0;
 
-  constructor(counter: TokenCounter) {
+  constructor(counter: TokenCounter, signal?: AbortSignal) {
     this.#counter = counter;
+    this.#signal = signal;
   }
 
   async count(parts: Iterable<PromptPart>): Promise<number> {
@@ -92,8 +104,9 @@ class PartCounter {
       if (this.#workSinceYield > COUNTED_AT_ONCE) {
         this.#workSinceYield = 0;
         await yieldToEventLoop();
+        this.#signal?.throwIfAborted();
       }
-      if (typeof part === "string") sum += await this.#counter.countLong(part);
+      if (typeof part === "string") sum += await this.#counter.countLong(part, this.#signal);
       else if (part.type === "media") sum += await this.#countMedia(part.media);
     }
     return sum;
@@ -102,8 +115,8 @@ class PartCounter {
   async #countMedia(media: Media): Promise<number> {
     if (media.kind === "bytes" && media.mediaType.startsWith("text/")) {
       const work = decodeText(media.base64);
-      const text = media.base64.length <= COUNTED_AT_ONCE ? runToEnd(work) : await runSliced(work);
-      if (text !== undefined) return await this.#counter.countLong(text);
+      const text = media.base64.length <= COUNTED_AT_ONCE ? runToEnd(work) : await runSliced(work, this.#signal);
+      if (text !== undefined) return await this.#counter.countLong(text, this.#signal);
     }
     return mediaTokens(media);
   }

@@ -85,13 +85,24 @@ export function createLedger(
 
   const refusals = new RefusalQuota({ later, log });
 
-  function note(entry: Entry): Promise<void> {
-    const isRefused = entry.ending === "refused" && entry.held === 0n;
-    if (isRefused && !refusals.take(entry.keyId)) return Promise.resolve();
-    if (store.isWritable !== false || entry.held > 0n) return queue.note(entry);
+  async function note(entry: Entry): Promise<void> {
+    if (entry.ending === "refused" && !refusals.take(entry.keyId)) {
+      if (entry.held === 0n || await release(entry.id)) return;
+    }
+    if (store.isWritable !== false || entry.held > 0n) return await queue.note(entry);
     log({ level: "warn", event: "entry_not_written", request_id: entry.id, cause: "no_room" });
     leases.end(entry.id, false);
-    return Promise.resolve();
+  }
+
+  /** Ends the hold of a request without an entry. Returns whether that succeeded; otherwise the entry ends it. */
+  async function release(id: string): Promise<boolean> {
+    try {
+      await store.release([id]);
+    } catch {
+      return false;
+    }
+    leases.end(id, true);
+    return true;
   }
 
   return {

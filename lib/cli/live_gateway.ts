@@ -101,7 +101,8 @@ export function startReloading(
     const onSignal = () => reloads.request("signal");
     const hasSignal = Deno.build.os !== "windows";
     if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
-    const endWatch = watchFile({ path, changed: () => reloads.request("file") });
+    const since = performance.timeOrigin;
+    const endWatch = watchFile({ path, since, changed: () => reloads.request("file") });
     ends.push(endWatch, () => hasSignal && Deno.removeSignalListener("SIGHUP", onSignal));
   }
   return () => {

@@ -1,7 +1,7 @@
 /** The entry point of the command line: parses it, loads the configuration, and runs the command. */
 import denoJson from "../../deno.json" with { type: "json" };
 import { ConfigError } from "../config.ts";
-import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
+import { type ConfigInputs, loadConfig, type LoadedConfig, loadMember, PLAIN_VARIABLES } from "../config/load.ts";
 import { StoreError } from "../store/store.ts";
 import { type Invocation, parseArguments, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
@@ -55,13 +55,45 @@ async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<numb
   return await runConfigured({ ...invocation, command }, await load(invocation), loadRoutes);
 }
 
-function load({ command, values }: Invocation): Promise<LoadedConfig> {
-  return loadConfig({
+/**
+ * Loads the configuration. If it has mistakes, a command that needs only one member of it gets that one, and the
+ * mistakes go to standard error.
+ */
+async function load({ command, values }: Invocation): Promise<LoadedConfig> {
+  const sources: ConfigInputs = {
     flags: values,
     env: SECRET_COMMANDS.has(command) ? (name) => Deno.env.get(name) : envWithPlaceholders,
     readTextFile: (path) => Deno.readTextFile(path),
-  });
+  };
+  try {
+    return await loadConfig(sources);
+  } catch (error) {
+    const member = MEMBER_COMMANDS.get(command);
+    if (!(error instanceof ConfigError) || member === undefined) throw error;
+    const loaded = await loadMember(member, sources).catch((cause) => {
+      throw cause instanceof ConfigError ? new ConfigError([...error.problems, STORE_ADVICE]) : cause;
+    });
+    writeErr(`${error.message}\nThe configuration has mistakes; this command uses only its member "${member}"\n`);
+    return loaded;
+  }
 }
+
+/**
+ * Commands that need only one member of the configuration. They work although others have mistakes: a running gateway
+ * keeps its configuration then, a health check must not end it, and its operator may have to disable a key.
+ */
+const MEMBER_COMMANDS: ReadonlyMap<CommandName, "store" | "listen"> = new Map([
+  ...(["keys disable", "keys enable", "keys revoke", "keys rotate", "keys export"] as const).map(ofStore),
+  ...(["audit", "backup", "explain", "requests"] as const).map(ofStore),
+  ["health", "listen"] as const,
+]);
+
+function ofStore(command: CommandName): readonly [CommandName, "store"] {
+  return [command, "store"];
+}
+
+/** The last line about a configuration that does not name the store. */
+const STORE_ADVICE = "To use this command before the configuration is correct, name the store with --store";
 
 /** Commands that need the secrets of the configuration. All others work without them. */
 const SECRET_COMMANDS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor", "alerts test"]);

@@ -15,13 +15,22 @@ const PAUSE_MS = 20;
 /** Parts of the gateway that pruning needs. */
 type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
 
-/** Prunes after `firstMs` milliseconds and then every hour. Returns a function that stops it. */
-export function startPruning(current: () => PrunedGateway, { firstMs = FIRST_ROUND_MS } = {}): () => void {
+/**
+ * Prunes after `firstMs` milliseconds and then every hour. A clock that jumps ahead must not delete what is to be kept,
+ * so the time of a round is at most two intervals after that of the round before. Returns a function that stops it.
+ */
+export function startPruning(
+  current: () => PrunedGateway,
+  { firstMs = FIRST_ROUND_MS, everyMs = ROUND_INTERVAL_MS } = {},
+): () => void {
   let hasEnded = false;
+  let latest = Infinity;
   async function round(): Promise<void> {
     const { config, store, now, log } = current();
+    const at = Math.min(now(), latest);
+    latest = at + 2 * everyMs;
     try {
-      const firstDay = firstKeptDay(config, now());
+      const firstDay = firstKeptDay(config, at);
       await store.operators.pruneChanges(firstDay * DAY_MS);
       while (!hasEnded && await store.ledger.prune(firstDay)) await pause();
     } catch (error) {
@@ -29,7 +38,7 @@ export function startPruning(current: () => PrunedGateway, { firstMs = FIRST_ROU
     }
   }
   const first = setTimeout(round, firstMs);
-  const others = setInterval(round, ROUND_INTERVAL_MS);
+  const others = setInterval(round, everyMs);
   return () => {
     hasEnded = true;
     clearTimeout(first);

@@ -109,6 +109,47 @@ export async function readConfig(
   throw new ConfigError(problems);
 }
 
+/** Flags that set a member which commands read from a configuration with mistakes. */
+const MEMBER_FLAGS = { store: ["store"], listen: ["hostname", "port"] } as const;
+
+/** All flags that override the configuration. */
+const OVERRIDES = ["hostname", "port", "admin-port", "store", "limits-store"] as const;
+
+/**
+ * Loads one member of a configuration that may have mistakes in others. These have their defaults. If its text cannot
+ * be read, `listen` has its default, too.
+ * @throws {ConfigError} if the member has a mistake, or if nothing names the store
+ */
+export async function loadMember(
+  member: keyof typeof MEMBER_FLAGS,
+  { flags, env: own, readTextFile }: ConfigInputs,
+): Promise<LoadedConfig> {
+  const others = OVERRIDES.filter((flag) => !MEMBER_FLAGS[member].some((kept) => kept === flag));
+  const hidden = new Set(others.map(variableOf));
+  const sources = {
+    flags: Object.fromEntries(Object.entries(flags).filter(([name]) => !others.some((flag) => flag === name))),
+    env: (name: string) => hidden.has(name) ? undefined : own(name),
+    readTextFile,
+    change: (file: Json) => {
+      if (!isObject(file)) return file;
+      return file[member] === undefined ? {} : { [member]: file[member] };
+    },
+  };
+  try {
+    return await readConfig(await findConfig(sources), sources);
+  } catch (error) {
+    const isStoreNamed = flags.store !== undefined || Boolean(own("SLUICE_STORE"));
+    // A command must not change or report on another store; at another address it only finds no gateway.
+    if (!(error instanceof ConfigError) || member === "store" && !isStoreNamed) throw error;
+    return await readConfig({}, sources);
+  }
+}
+
+/** Returns the name of the environment variable that overrides the same as a flag. */
+function variableOf(flag: string): string {
+  return `SLUICE_${flag.toUpperCase().replaceAll("-", "_")}`;
+}
+
 /** Finds the text that `loadConfig` reads. @throws {ConfigError} if it cannot be read */
 export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs): Promise<ConfigText> {
   const env = isOnDeploy(own) ? deployEnv(own) : own;
@@ -219,7 +260,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     set: (value: string, name: string) => void,
   ): void {
     const flagValue = flags[flag];
-    const variable = `SLUICE_${flag.toUpperCase().replaceAll("-", "_")}`;
+    const variable = variableOf(flag);
     if (flagValue !== undefined) return set(flagValue, `--${flag}`);
     const value = env(variable);
     if (value !== undefined && value !== "") set(value, variable);

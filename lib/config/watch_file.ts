@@ -11,6 +11,11 @@ export interface WatchFileOptions {
   path: string;
   /** Called when the file may have changed. */
   changed: () => void;
+  /**
+   * A change at this time or later is reported, even before the watch began, in Unix milliseconds: a start may take
+   * minutes after the file was read. Absent: only changes of the present state are.
+   */
+  since?: number | undefined;
   /** Resolves after `ms` milliseconds, or once the signal aborts; absent: with a real timer. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -26,12 +31,14 @@ const CHECK_MS = 250;
  * Watches a file, which may not exist yet, or may be a symbolic link whose target changes.
  * @returns a function that stops watching and resolves when the last check is done
  */
-export function watchFile({ path, changed, pause = pauseFor }: WatchFileOptions): () => Promise<void> {
+export function watchFile(
+  { path, changed, since = Infinity, pause = pauseFor }: WatchFileOptions,
+): () => Promise<void> {
   const ending = new AbortController();
   const { signal } = ending;
 
   async function watch(): Promise<void> {
-    let reported: string | undefined = await stateOf(path);
+    let reported = await timeOf(path) >= since ? undefined : await stateOf(path);
     while (!signal.aborted) {
       await pause(CHECK_MS, signal);
       let state = await stateOf(path);
@@ -66,6 +73,15 @@ function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
     const timer = setTimeout(end, ms);
     signal.addEventListener("abort", end);
   });
+}
+
+/** Returns the time of the file's last change, in Unix milliseconds; 0 while it is missing. */
+async function timeOf(path: string): Promise<number> {
+  try {
+    return (await Deno.stat(path)).mtime?.getTime() ?? 0;
+  } catch {
+    return 0;
+  }
 }
 
 /** Returns a fingerprint of the file's state; `none` while it is missing. */

@@ -37,7 +37,7 @@ export async function callModel(request: Request, context: RouteContext): Promis
       );
     case "countTokens":
       record.route = route;
-      return await countTokens(context, model);
+      return await countTokens(request, context, model);
     default:
       throw new GatewayError(
         "not_found",

@@ -1,14 +1,11 @@
 /**
  * Answers `POST /v1beta/models/{model}:countTokens`: counts the input of a request without sending it to an upstream.
  */
-import { countPrompt } from "../billing/count_prompt.ts";
-import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize, isObject } from "../json/mod.ts";
-import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { gemini, inCamelCase, readSteps } from "../protocols/gemini/mod.ts";
 import { findModel } from "../request/candidates.ts";
-import { countingPermissions } from "../request/count_tokens.ts";
+import { countingPermissions, countInput } from "../request/count_tokens.ts";
 import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -18,16 +15,15 @@ import type { RouteContext } from "../server/router.ts";
  * request as `generateContentRequest`.
  * @throws {GatewayError} as `serve` before admission
  */
-export async function countTokens(context: RouteContext, model: string): Promise<Response> {
+export async function countTokens(request: Request, context: RouteContext, model: string): Promise<Response> {
   const body = await context.readJson();
   const value = inCamelCase(body.value);
   const { generateContentRequest: fullRequest } = value;
-  const request = { ...isObject(fullRequest) ? fullRequest : value, model, stream: false };
-  checkBody(gemini.schema, request);
+  const counted = { ...isObject(fullRequest) ? fullRequest : value, model, stream: false };
+  checkBody(gemini.schema, counted);
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const steps = readSteps(request, countingPermissions(context));
+  const steps = readSteps(counted, countingPermissions(context));
   const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(model, context);
-  if (isLong) await writeLongParts(prompt);
-  return jsonResponse({ totalTokens: await countPrompt(prompt, await loadTokenCounter()) });
+  return jsonResponse({ totalTokens: await countInput(prompt, { context, isLong, signal: request.signal }) });
 }

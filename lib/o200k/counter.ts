@@ -17,8 +17,11 @@ const BYTES_PER_STEP = 1024;
 export interface TokenCounter {
   /** Returns the number of tokens, counted synchronously. For long texts use `countLong`. */
   count(text: string): number;
-  /** Returns the number of tokens, counted in slices of at most about 10 ms. */
-  countLong(text: string): Promise<number>;
+  /**
+   * Returns the number of tokens, counted in slices of at most about 10 ms.
+   * @throws the signal's reason, before the next slice, once it is aborted
+   */
+  countLong(text: string, signal?: AbortSignal): Promise<number>;
   /** Returns the ids of the tokens. */
   encode(text: string): number[];
   /** Splits a text into its tokens. Tokens that share a character are joined into one piece. */
@@ -43,7 +46,8 @@ function counterOf(table: RankTable): TokenCounter {
   const count = (text: string) => runToEnd(countSteps(table, text));
   return {
     count,
-    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await runSliced(countSteps(table, text)),
+    countLong: async (text, signal) =>
+      text.length <= COUNTED_AT_ONCE ? count(text) : await runSliced(countSteps(table, text), signal),
     encode(text) {
       const bytes = utf8(text);
       const ends: number[] = [];

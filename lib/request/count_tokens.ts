@@ -1,5 +1,7 @@
-/** Counts the input tokens of a request in the messages protocol, without sending it to an upstream. */
+/** Counts the input tokens of requests without sending them to an upstream, and serves this in the messages protocol. */
 import { requireCaller } from "../access/permissions.ts";
+import { createAdmissionQueue } from "../admission_queue.ts";
+import { GatewayError } from "../errors.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
@@ -7,6 +9,7 @@ import { writeLongParts } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { documentSize } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
+import type { Prompt } from "../protocols/canonical/types.ts";
 import type { ClientPermissions } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
@@ -19,6 +22,44 @@ export function countingPermissions({ caller }: RouteContext): ClientPermissions
   return { vendorState: requireCaller(caller).group.vendor_state === true, checkTool() {}, checkItem() {} };
 }
 
+/** A prompt takes seconds of processor time at worst, in slices. Each of these counts takes every n-th slice. */
+const MAX_LONG_COUNTS = 4;
+
+/** Long prompts of all keys wait here, so that one key cannot keep the processor from the requests of others. */
+const longCounts = createAdmissionQueue({
+  concurrent: MAX_LONG_COUNTS,
+  waiting: 64,
+  waitMs: 60_000,
+  busy: () =>
+    new GatewayError("limited", "Cannot count another long prompt now: too many are being counted", {
+      retryAfterMs: 2_000,
+    }),
+});
+
+/**
+ * Counts a prompt that is not sent to an upstream.
+ * @throws {GatewayError} `limited` if too many long prompts are being counted; the signal's reason once it aborts
+ */
+export async function countInput(
+  prompt: Prompt,
+  { context: { caller }, isLong, signal }: {
+    context: Pick<RouteContext, "caller">;
+    isLong: boolean;
+    /** Aborts when the client disconnects. */
+    signal: AbortSignal;
+  },
+): Promise<number> {
+  const counter = await loadTokenCounter();
+  if (!isLong) return await countPrompt(prompt, counter);
+  const leave = await longCounts.enter(signal, requireCaller(caller));
+  try {
+    await writeLongParts(prompt);
+    return await countPrompt(prompt, counter, signal);
+  } finally {
+    leave();
+  }
+}
+
 /** Answers `POST /anthropic/v1/messages/count_tokens`: counts system, tools, messages and media in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
   checkVersion(request.headers.get("anthropic-version"));
@@ -29,6 +70,5 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   const steps = readCountSteps(value, countingPermissions(context));
   const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
   findModel(prompt.model, context);
-  if (isLong) await writeLongParts(prompt);
-  return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));
+  return jsonResponse(writeCount(await countInput(prompt, { context, isLong, signal: request.signal })));
 }

@@ -23,13 +23,15 @@ export interface FitOptions {
   checkedUpstream: boolean;
   /** Output limit that the client set, in tokens; absent if it set none. */
   maxTokens?: number | undefined;
+  /** Ends the count once it aborts; absent: nothing does. */
+  signal?: AbortSignal;
 }
 
 /**
  * Counts the input if the upstream does not check its size, or if the client allows truncation. If the input and the
  * output limit together exceed the context window, `truncation: auto` drops the oldest turns; otherwise the request is
  * refused.
- * @throws {GatewayError} `invalid`, with the message that clients of the protocol know
+ * @throws {GatewayError} `invalid`, with the message that clients of the protocol know; the signal's reason
  */
 export function fitContext(prompt: Prompt, options: FitOptions): Fitted | Promise<Fitted> {
   if (options.checkedUpstream && prompt.truncation !== "auto") {
@@ -38,10 +40,13 @@ export function fitContext(prompt: Prompt, options: FitOptions): Fitted | Promis
   return countAndFit(prompt, options);
 }
 
-async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0 }: FitOptions): Promise<Fitted> {
+async function countAndFit(
+  prompt: Prompt,
+  { model, codec, maxTokens: output = 0, signal }: FitOptions,
+): Promise<Fitted> {
   const limit = model.context_length;
   const room = limit - output;
-  const counts = await countMessages(prompt, await loadTokenCounter());
+  const counts = await countMessages(prompt, await loadTokenCounter(), signal);
   const input = sum(counts);
   if (input <= room) return { prompt, countInput: () => Promise.resolve(input) };
   const shorter = prompt.truncation === "auto" ? truncate(prompt, counts, room) : undefined;

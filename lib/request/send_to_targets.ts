@@ -100,6 +100,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
     checkedUpstream: upstream.checksContext,
     // An output limit that the gateway set is a maximum: the prompt need not leave that much room.
     maxTokens: cap === undefined ? prompt.maxTokens : undefined,
+    signal,
   });
   state.beginAttempt(attempt, dropped);
   state.meter.limitOutput(cap?.tokens);

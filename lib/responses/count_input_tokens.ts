@@ -1,12 +1,9 @@
 /** Answers `POST /v1/responses/input_tokens`: counts the input of a request without sending it to an upstream. */
-import { countPrompt } from "../billing/count_prompt.ts";
-import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize } from "../json/mod.ts";
-import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { findModel } from "../request/candidates.ts";
-import { countingPermissions } from "../request/count_tokens.ts";
+import { countingPermissions, countInput } from "../request/count_tokens.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -22,7 +19,7 @@ export async function countInputTokens(request: Request, context: RouteContext):
   checkBody(responses.schema, body.value);
   const prompt = responses.readPrompt(body.value, countingPermissions(context));
   findModel(prompt.model, context);
-  if (documentSize(body) > LONG_TEXT_CHARS) await writeLongParts(prompt);
-  const input_tokens = await countPrompt(prompt, await loadTokenCounter());
+  const isLong = documentSize(body) > LONG_TEXT_CHARS;
+  const input_tokens = await countInput(prompt, { context, isLong, signal: request.signal });
   return jsonResponse({ object: "response.input_tokens", input_tokens });
 }

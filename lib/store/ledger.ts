@@ -255,6 +255,8 @@ export interface LedgerStore {
   spending(spenders: readonly Spender[]): Promise<Spending[]>;
   /** Extends the leases of holds. Expired holds stay expired. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
+  /** Ends holds of requests that were refused and get no entries. Ids without a hold have no effect. */
+  release(ids: readonly string[]): Promise<void>;
   /**
    * Writes entries, each id once, and ends their holds. The entries are durable when the promise resolves. If it
    * rejects, none was written, unless the disk failed and the state is unknown; then the ledger accepts nothing

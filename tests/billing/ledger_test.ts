@@ -272,6 +272,27 @@ Deno.test("the ledger stores 600 refusals per key and minute, and counts the oth
   assertEquals(logged, [line, { ...line, count: 1 }]);
 });
 
+Deno.test("refusals beyond the quota release their holds without entries", async () => {
+  let isAway = false;
+  const inMemory = openMemoryStore().ledger;
+  const { ledger, store, clock } = benchOf({
+    hold: inMemory.hold,
+    release: (ids) => isAway ? Promise.reject(new Error("Away")) : inMemory.release(ids),
+  });
+  for (let i = 0; i < 600; i++) await ledger.note(entryOf(`a${i}`));
+  await ledger.hold(holdOf("held"), 60_000);
+  assertEquals((await inMemory.holds()).map(({ id }) => id), ["held"]);
+  await ledger.note(entryOf("held", { held: 100n }));
+  assertEquals(await inMemory.holds(), []);
+  isAway = true;
+  await ledger.hold(holdOf("away"), 60_000);
+  await ledger.note(entryOf("away", { held: 100n }));
+  await ledger.flush();
+  assertEquals((await idsIn(store)).slice(600), ["away"]);
+  await clock.pass(60_001);
+  await ledger.close();
+});
+
 Deno.test("EntryQueue is unhealthy during a hanging write", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();

@@ -46,3 +46,27 @@ Deno.test("a failing prune is logged and does not end the process", async () => 
   const { logs } = await pruneAt(DAY_ONE, () => Promise.reject(new Error("disk")));
   assertEquals(logs.map(({ level, event }) => [level, event]), [["warn", "prune_failed"]]);
 });
+
+Deno.test("a clock that jumps ahead deletes nothing: each round moves on by two hours at most", async () => {
+  const store = openMemoryStore();
+  const config = parseConfig({ ledger: { keep_days: 10 } });
+  const begin = DAY_ONE + 20 * DAY_MS;
+  let now = begin;
+  const days: number[] = [];
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const ledger = {
+    ...store.ledger,
+    prune(beforeDay: number) {
+      days.push(beforeDay);
+      now = days.length === 1 ? begin + 365 * DAY_MS : begin - DAY_MS;
+      if (days.length === 3) end();
+      return Promise.resolve(false);
+    },
+  };
+  const parts = { config, store: { ...store, ledger }, now: () => now, log: () => {} };
+  const stop = startPruning(() => parts, { firstMs: 0, everyMs: 1 });
+  await over;
+  stop();
+  const first = begin / DAY_MS - 10;
+  assertEquals(days.slice(0, 3), [first, first, first - 1]);
+});

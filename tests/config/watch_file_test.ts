@@ -10,9 +10,10 @@ class Watched implements AsyncDisposable {
   #paused = Promise.withResolvers<() => void>();
   readonly #end: () => Promise<void>;
 
-  constructor(path: string) {
+  constructor(path: string, since?: number) {
     this.#end = watchFile({
       path,
+      since,
       changed: () => this.count++,
       pause: (_, signal) =>
         new Promise((resolve) => {
@@ -68,6 +69,21 @@ Deno.test("watchFile() reports many writes as one change, and ignores other file
     await watched[Symbol.asyncDispose]();
     await Deno.writeTextFile(path, "after the end");
     assertEquals(watched.count, 1);
+  }));
+
+Deno.test("watchFile() reports a change between the start of the process and the watch", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.jsonc`;
+    await Deno.writeTextFile(path, "0");
+    const at = (await Deno.stat(path)).mtime?.getTime() ?? 0;
+    for (const [since, count] of [[at, 1], [at + 1, 0]] as const) {
+      await using watched = new Watched(path, since);
+      for (let checks = 0; checks < 3; checks++) await watched.pass();
+      assertEquals(watched.count, count);
+    }
+    await using watched = new Watched(`${folder}/missing`, at);
+    for (let checks = 0; checks < 3; checks++) await watched.pass();
+    assertEquals(watched.count, 0);
   }));
 
 Deno.test("watchFile() reports a file that is written continuously", () =>

@@ -321,6 +321,17 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     };
     assertEquals(kept, { ...failed({ ending: "lost", ...lost }), seq: 1, check: kept?.check } as KeptEntry);
   },
+  "ends holds of refused requests without entries": async (ledger) => {
+    await ledger.hold(hold());
+    await ledger.renew(["r1"], hold().leaseUntil + 100);
+    await ledger.release(["r1", "unknown"]);
+    await ledger.hold(hold({ id: "r2" }));
+    await ledger.release([]);
+    assertEquals((await ledger.holds()).map(({ id }) => id), ["r2"]);
+    assertEquals(await ledger.expire(hold().leaseUntil + 100), ["r2"]);
+    assertEquals((await readChain(ledger)).map(({ id }) => id), ["r2"]);
+    assertEquals(await ledger.readAvailable(ofKey(100n)), 100n);
+  },
   "never charges or renews a void hold": async (ledger) => {
     const { leaseUntil } = hold();
     await ledger.hold(hold());

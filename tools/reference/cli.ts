@@ -8,6 +8,9 @@ From source, \`sluice\` is \`npx -y deno@2.9.6 task sluice\`.
 
 Results go to standard output, problems and questions to standard error. Exit codes: \`0\` done, \`1\` the command failed,
 \`2\` the command line is wrong.
+
+If the configuration has mistakes, \`sluice requests\`, \`explain\`, \`audit\`, \`backup\`, \`keys export\`, \`keys disable\`,
+\`enable\`, \`revoke\` and \`rotate\` still work: they need only its \`store\`. \`sluice health\` needs only \`listen\`.
 `;
 
 /** Environment variables beside those that the configuration names. */

@@ -69,6 +69,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     readAvailable: (claim) => reach.ask(() => ledger.readAvailable(claim)),
     spending: (spenders) => reach.ask(() => ledger.spending(spenders)),
     renew: (ids, leaseUntil) => reach.ask(() => ledger.renew(ids, leaseUntil)),
+    release: (ids) => reach.ask(() => ledger.release(ids)),
     expire: (now) =>
       entries.waiting > 0 || reach.upMs < leaseMs ? Promise.resolve([]) : reach.ask(() => ledger.expire(now)),
     holds: () => reach.askLong(() => ledger.holds()),

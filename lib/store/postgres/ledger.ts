@@ -94,6 +94,7 @@ export function openPostgresLedger(
       assertInstant("renew holds", leaseUntil);
       if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));
     },
+    release: (ids) => release(sql, ids),
     async append(newEntries) {
       if (newEntries.length === 0) return [];
       for (const entry of newEntries) {
@@ -163,6 +164,19 @@ async function renew(sql: Sql, ids: readonly string[], until: bigint): Promise<v
     sql`
       UPDATE holds SET lease_until = greatest(lease_until, ${until}), alive_at = ledger_clock()
       FROM (
+        SELECT id FROM holds
+        WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))
+        ORDER BY nr FOR UPDATE
+      ) mine
+      WHERE holds.id = mine.id`
+  );
+}
+
+/** Ends holds without entries. */
+async function release(sql: Sql, ids: readonly string[]): Promise<void> {
+  await retryConflicts(() =>
+    sql`
+      DELETE FROM holds USING (
         SELECT id FROM holds
         WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))
         ORDER BY nr FOR UPDATE

@@ -31,7 +31,7 @@ export interface LedgerRows {
 /** The calls of a ledger that any process may make, whether it owns the ledger or not. */
 export type LedgerReader = Omit<
   LedgerStore,
-  "hold" | "readAvailable" | "spending" | "renew" | "append" | "expire" | "holds"
+  "hold" | "readAvailable" | "spending" | "renew" | "release" | "append" | "expire" | "holds"
 >;
 
 /** The calls of a ledger that read much, and pause meanwhile. */
@@ -127,6 +127,7 @@ export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore
     ...openLedgerReader(db, { rows, reports }),
     hold: refuse,
     renew: refuse,
+    release: refuse,
     append: refuse,
     expire: refuse,
     async readAvailable(claim) {

@@ -69,6 +69,7 @@ export function openOwnedLedger(
         // The leases in memory count. The file only informs other processes, and is updated with the next entries.
       }
     },
+    release: (ids) => whenFree(() => writer.release(ids)),
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
       const isNew = await whenFree(() => writer.enter(entries));
@@ -188,14 +189,25 @@ class Writer {
     this.#last = batch.kept.at(-1) ?? this.#last;
     for (const [version, sheet] of batch.sheets) this.#versions.set(sheetText(sheet), version);
     for (const entry of batch.kept) this.accounts.enter(entry);
-    for (const { id } of entries) {
-      this.accounts.release(id);
-      this.#recorded.delete(id);
-      this.#unrecorded.delete(id);
-    }
+    for (const { id } of entries) this.#forget(id);
     for (const id of recordedIds) this.#unrecorded.delete(id);
     for (const { id } of holds) this.#recorded.add(id);
     return batch.isNew;
+  }
+
+  /** Ends holds without entries. The commit is not synced: after a crash, their requests become lost. */
+  release(ids: readonly string[]): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    const recorded = ids.filter((id) => this.#recorded.has(id));
+    if (recorded.length > 0) atomically(this.#db, () => recorded.forEach((id) => this.#rows.holds.delete(id)));
+    for (const id of ids) this.#forget(id);
+  }
+
+  /** Forgets a hold that has ended. */
+  #forget(id: string): void {
+    this.accounts.release(id);
+    this.#recorded.delete(id);
+    this.#unrecorded.delete(id);
   }
 
   /** Checks within a transaction that the ledger still ends with the last known entry. */

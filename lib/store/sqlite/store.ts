@@ -13,6 +13,7 @@ import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
 import { knownVersion, makeTables, migrateFile, previewFile } from "./migrate.ts";
 import { takeFileOwnership } from "./owner_lock.ts";
 import { openSideTables } from "./side_tables.ts";
+import { waitingForLock } from "./transaction.ts";
 import { openSqliteReports } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
 
@@ -48,13 +49,11 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     const reports = openSqliteReports(file);
     const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
-    return {
-      // Everything but the ledger uses the connection whose commits are synced at once.
-      keys: openSqliteKeys(db, owned?.connection),
-      ...openSideTables(db),
-      ledger: owned?.ledger ?? openGuestLedger(db, reports),
-      close: () => closeAll(opened),
-    };
+    // Everything but the ledger uses the connection whose commits are synced at once.
+    const parts = { keys: openSqliteKeys(db, owned?.connection), ...openSideTables(db) };
+    const close = () => closeAll(opened);
+    if (owned === undefined) return { ...parts, ledger: openGuestLedger(db, reports), close };
+    return { ...withoutBlocking(db, parts), ledger: owned.ledger, close };
   });
 }
 
@@ -78,6 +77,20 @@ export function openSqliteReader(path: string): Store {
       close: () => closeAll(opened),
     };
   });
+}
+
+/** Makes the calls of parts wait for the lock of another process without blocking the event loop. */
+function withoutBlocking(
+  db: DatabaseSync,
+  { keys, answers, alerts, operators }: Pick<Store, "keys" | "answers" | "alerts" | "operators">,
+): Pick<Store, "keys" | "answers" | "alerts" | "operators"> {
+  db.exec("PRAGMA busy_timeout = 0");
+  return {
+    keys: { ...waitingForLock(keys), version: keys.version },
+    answers: waitingForLock(answers),
+    alerts: waitingForLock(alerts),
+    operators: waitingForLock(operators),
+  };
 }
 
 /** Opens a store. After an error, closes the parts that were opened. @throws {StoreError} for any error */

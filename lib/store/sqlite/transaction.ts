@@ -30,15 +30,26 @@ function rollBack(db: DatabaseSync): void {
  * Runs a step, again and again for up to 5 seconds while another process has the write lock. The step must not have
  * changed anything when it throws.
  */
-export async function whenFree<Result>(step: () => Result): Promise<Result> {
+export async function whenFree<Result>(step: () => Result | Promise<Result>): Promise<Result> {
   for (let tries = 1;; tries++) {
     try {
-      return step();
+      return await step();
     } catch (error) {
       if (tries === MAX_TRIES || !isBusy(error)) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
   }
+}
+
+/**
+ * Returns a part of a store whose calls wait as `whenFree` does. Only its methods that are asynchronous may be called.
+ */
+export function waitingForLock<Part extends object>(part: Part): Part {
+  const calls = Object.entries(part).map(([name, call]: [string, (...args: unknown[]) => unknown]) =>
+    [name, (...args: unknown[]) => whenFree(() => call(...args))] as const
+  );
+  // Each call has the parameters and the result of its method.
+  return Object.fromEntries(calls) as Part;
 }
 
 function isBusy(error: unknown): boolean {

@@ -44,6 +44,7 @@ export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
     readAvailable: (claim) => cross("left", () => store.readAvailable(claim)),
     spending: (spenders) => cross("spending", () => store.spending(spenders)),
     renew: (ids, leaseUntil) => cross("renew", () => store.renew(ids, leaseUntil)),
+    release: (ids) => cross("release", () => store.release(ids)),
     append: (entries) => cross("append", () => store.append(entries)),
     expire: (now) => cross("expire", () => store.expire(now)),
     find: (id) => cross("find", () => store.find(id)),

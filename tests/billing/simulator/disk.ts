@@ -123,6 +123,7 @@ function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
     spending: then(store.spending),
     spenders: then(store.spenders),
     renew: then(store.renew),
+    release: then(store.release),
     append: then(store.append),
     expire: then(store.expire),
     holds: then(store.holds),

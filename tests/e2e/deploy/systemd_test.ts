@@ -53,6 +53,13 @@ Deno.test("the unit's stop timeout exceeds the drain time", () => {
   assertMatch(text, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
 });
 
+Deno.test("systemd starts the gateway again until it succeeds, however long a database is away", () => {
+  for (const [, unit] of UNITS) {
+    assertMatch(unit, /^StartLimitIntervalSec=0$/m);
+    assertMatch(unit, /^Restart=on-failure$/m);
+  }
+});
+
 Deno.test("the template differs from the unit only in per-process settings", () => {
   const settings = (unit: string) => unit.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const [one, each] = [settings(text), settings(template)];

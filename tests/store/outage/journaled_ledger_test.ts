@@ -40,6 +40,7 @@ function farAway(mood: () => Mood): LedgerStore {
     spending: far(ledger.spending),
     spenders: far(ledger.spenders),
     renew: far(ledger.renew),
+    release: far(ledger.release),
     append: far(ledger.append),
     expire: far(ledger.expire),
     holds: far(ledger.holds),

@@ -6,6 +6,7 @@ import { takeOwnership } from "../../../lib/store/sqlite/owner_lock.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { entryOf } from "../../billing/entries.ts";
 import { hash, key } from "../behaviours_keys.ts";
+import { othersTurns } from "../../support/others_turns.ts";
 import { inFolder } from "../in_folder.ts";
 
 Deno.test("the SQLite store keeps keys across restarts", () =>
@@ -238,4 +239,31 @@ Deno.test("sqlite::memory: is the name of a file", () =>
   inFolder(async (folder) => {
     await openSqliteStore(`${folder}/:memory:`).close();
     assert((await Deno.stat(`${folder}/:memory:`)).isFile);
+  }));
+
+Deno.test("writes of a gateway wait in the background while another process has the lock", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
+    await store.keys.add(key());
+    const other = new DatabaseSync(`${folder}/sluice.db`);
+    other.exec("BEGIN IMMEDIATE");
+    const origin = { author: "command_line", at: 5 } as const;
+    const answer = { scope: "s", key: "k", requestHash: "0".repeat(64), status: 200, headers: {}, doneAt: 5 };
+    const writing = Promise.all([
+      store.keys.touch(new Map([["key_1", 9000]])),
+      store.keys.revoke("key_1", 9000, origin),
+      store.answers.put(answer, { maxBytes: 1 }),
+      store.operators.endSession({ id: "session", expiresAt: 9000 }, 5),
+      store.alerts.prune({ until: 0, now: 0 }),
+    ]);
+    // Calls of this process meet the lock before it ends.
+    await othersTurns();
+    assertEquals((await store.keys.find("key_1"))?.revokedAt, undefined);
+    other.exec("ROLLBACK");
+    assertEquals((await writing)[1], true);
+    assertEquals((await store.keys.find("key_1"))?.lastUsedAt, 9000);
+    assertEquals((await store.answers.find("s", "k"))?.doneAt, 5);
+    assertEquals(await store.operators.endedSessions(5), [{ id: "session", expiresAt: 9000 }]);
+    other.close();
+    await store.close();
   }));

@@ -1,0 +1,73 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { inFolder, reuseProcess, run } from "../support/program.ts";
+import { startBilled } from "./billed_gateway.ts";
+
+reuseProcess();
+
+const NOTE = (member: string) => `The configuration has mistakes; this command uses only its member "${member}"\n`;
+const ADVICE = "To use this command before the configuration is correct, name the store with --store\n";
+
+Deno.test("a mistake in the configuration does not stop commands that need only the store", () =>
+  inFolder(async (folder) => {
+    const gateway = await startBilled(folder);
+    const id = await gateway.ask();
+    await gateway.stop();
+    await Deno.rename(`${folder}/data/sluice.db`, `${folder}/data/other.db`);
+    const mistake = { store: "sqlite:./data/other.db", groups: { team: { models: 5 } } };
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(mistake));
+    // A mistake in another variable does not matter either.
+    const env = { SLUICE_PORT: "none", SLUICE_ADMIN_PORT: "1" };
+    for (
+      const [args, expected] of [
+        [["explain", id], "Model:        acme/assistant\n"],
+        [["requests"], id],
+        [["audit"], "No differences found\n"],
+        [["keys", "disable", "ci"], 'Key "ci"'],
+        [["keys", "enable", "ci"], 'Key "ci"'],
+        [["keys", "rotate", "ci", "--overlap", "0s"], "sk-"],
+        [["keys", "revoke", "ci"], 'Key "ci"'],
+        [["keys", "export"], gateway.keyId],
+        [["backup", "./copy.db"], ""],
+      ] as const
+    ) {
+      const { code, out, err } = await run(args, { folder, env });
+      assertEquals(code, 0, err);
+      assertStringIncludes(out, expected);
+      assertMatch(err, /^SLUICE_PORT: .*\n/);
+      assertStringIncludes(err, `groups.team.models: Expected an array, not 5\n${NOTE("store")}`);
+    }
+    const other = await run(["keys", "list"], { folder });
+    assertEquals([other.code, other.out, other.err], [1, "", "groups.team.models: Expected an array, not 5\n"]);
+  }));
+
+Deno.test("a configuration that cannot be parsed names no store", () =>
+  inFolder(async (folder) => {
+    const gateway = await startBilled(folder);
+    const id = await gateway.ask();
+    await gateway.stop();
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "store": "sqlite:./data/oth');
+    const refused = await run(["explain", id], { folder });
+    assertEquals([refused.code, refused.out], [1, ""]);
+    assertMatch(refused.err, /^sluice\.jsonc:1:\d+: .*\n/);
+    assertStringIncludes(refused.err, ADVICE);
+    const named = await run(["explain", id, "--store", "sqlite:./data/sluice.db"], { folder });
+    assertEquals(named.code, 0, named.err);
+    assertStringIncludes(named.out, "Model:        acme/assistant\n");
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "store": "mysql:here" }');
+    assertStringIncludes((await run(["explain", id], { folder })).err, ADVICE);
+  }));
+
+Deno.test("health finds the running gateway although its configuration has mistakes since", () =>
+  inFolder(async (folder) => {
+    const gateway = await startBilled(folder);
+    const { port } = new URL(gateway.origin);
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "port": ${port} }, "groups": 5 }`);
+    const alive = await run(["health"], { folder });
+    assertEquals([alive.code, alive.out], [0, "alive\n"], alive.err);
+    assertStringIncludes(alive.err, NOTE("listen"));
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "po`);
+    const half = await run(["health"], { folder, env: { SLUICE_PORT: port } });
+    assertEquals([half.code, half.out], [0, "alive\n"], half.err);
+    await gateway.stop();
+    assertEquals((await run(["health"], { folder, env: { SLUICE_PORT: port } })).code, 1);
+  }));

@@ -1,0 +1,41 @@
+import type { Caller } from "../../lib/access/permissions.ts";
+import { countPrompt } from "../../lib/billing/count_prompt.ts";
+import { groupSchema } from "../../lib/config.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
+import type { Prompt } from "../../lib/protocols/canonical/types.ts";
+import { countInput } from "../../lib/request/count_tokens.ts";
+import { promptOf, user } from "../protocols/canonical/messages.ts";
+import { assertEquals, assertRejects } from "@std/assert";
+
+/** A prompt that takes seconds to count. */
+const LONG: Prompt = promptOf([user("a".repeat(2_000_000))]);
+
+/** The most counts of one key that run or wait at the same time. */
+const MAX_OF_KEY = 3 + 48;
+
+function callerOf(keyId: string): Caller {
+  return { keyId, keyName: keyId, groupName: "default", group: groupSchema.parse({}), rules: {} };
+}
+
+Deno.test("countPrompt() ends once its signal aborts", async () => {
+  const counter = await loadTokenCounter();
+  const leaving = new AbortController();
+  const counting = countPrompt(LONG, counter, leaving.signal);
+  setTimeout(() => leaving.abort(new Error("The client has left")));
+  await assertRejects(() => counting, Error, "The client has left");
+});
+
+Deno.test("countInput() lets one key count few long prompts at a time, and others still count", async () => {
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const count = (keyId: string, prompt: Prompt) =>
+    countInput(prompt, { context: { caller: callerOf(keyId) }, isLong: true, signal });
+  const counting = Array.from({ length: MAX_OF_KEY }, () => count("key_one", LONG));
+  const ends = Promise.allSettled(counting);
+  const refused = await assertRejects(() => count("key_one", LONG), GatewayError);
+  assertEquals([refused.kind, refused.retryAfterMs], ["limited", 2_000]);
+  assertEquals(await count("key_two", promptOf([user("Hello")])), 3 + 3 + 1);
+  leaving.abort();
+  assertEquals((await ends).map(({ status }) => status), counting.map(() => "rejected"));
+});
