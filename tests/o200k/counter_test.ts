@@ -153,5 +153,5 @@ Deno.test("countLong() pauses within one huge piece", async () => {
 Deno.test("countLong() of concurrent texts is exact for each", async () => {
   const counter = await loadTokenCounter();
   const texts = Array.from({ length: 8 }, (_, i) => `word${i} `.repeat(COUNTED_AT_ONCE / 2 + i));
-  assertEquals(await Promise.all(texts.map(counter.countLong)), texts.map(counter.count));
+  assertEquals(await Promise.all(texts.map((text) => counter.countLong(text))), texts.map(counter.count));
 });
