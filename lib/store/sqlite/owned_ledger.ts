@@ -64,7 +64,7 @@ export function openOwnedLedger(
     async renew(ids, leaseUntil) {
       for (const id of accounts.renew(ids, leaseUntil)) writer.recordLater(id);
       try {
-        while (writer.hasUnrecorded) await whenFree(() => writer.enter([]));
+        while (writer.hasUnrecorded) writer.enter([]);
       } catch {
         // The leases in memory count. The file only informs other processes, and is updated with the next entries.
       }

@@ -6,6 +6,7 @@ import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { WalSync } from "../../../lib/store/sqlite/wal_sync.ts";
+import { othersTurns } from "../../support/others_turns.ts";
 import { until } from "../../support/soon.ts";
 import { DAY, entry, hold, MIDNIGHT, ofKey, readChain } from "../behaviours_ledger.ts";
 import { SHEET } from "../../billing/reports/entries.ts";
@@ -479,6 +480,28 @@ Deno.test("entries wait in the background while another process writes", () =>
     assertEquals([await Promise.all(appending), await pruning], [[[true], [true]], false]);
     clearInterval(ticking);
     assertEquals((await readChain(store.ledger)).length, 2);
+    other.close();
+    await store.close();
+  }));
+
+Deno.test("renewals of holds do not wait while another process writes: their leases are in memory", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const { leaseUntil } = hold();
+    await store.ledger.hold(hold());
+    const other = new DatabaseSync(`${folder}/${FILE}`);
+    other.exec("BEGIN IMMEDIATE");
+    let isRenewed = false;
+    const renewal = store.ledger.renew(["r1"], leaseUntil + 100).then(() => isRenewed = true);
+    await othersTurns();
+    assertEquals(isRenewed, true);
+    await renewal;
+    assertEquals((await store.ledger.holds()).map((open) => open.leaseUntil), [leaseUntil + 100]);
+    other.exec("ROLLBACK");
+    await store.ledger.append([entry({ id: "a" })]);
+    assertEquals(other.prepare("SELECT lease_until FROM holds").all().map((row) => row.lease_until), [
+      leaseUntil + 100,
+    ]);
     other.close();
     await store.close();
   }));
