@@ -2,7 +2,8 @@
  * Puts the interleaved blocks of a chat answer into the order in which they began. Chat interleaves parallel calls and
  * does not mark the end of a block, so a block ends when another follows.
  */
-import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
+import type { Citation, OpenBlock, ReplyEvent, Signature, TokenLogprob } from "../canonical/types.ts";
+import { addTokens } from "../canonical/logprobs.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Limit of all waiting events, in characters. */
@@ -25,6 +26,8 @@ export interface QueuedBlock {
   text: string;
   /** Citations that wait for the blocks before this one. */
   citations: Citation[];
+  /** Tokens of `text`. */
+  logprobs: TokenLogprob[];
   /** Size of what waits, in characters. */
   waitingSize: number;
 }
@@ -57,7 +60,7 @@ export class BlockQueue {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
-    const queued: QueuedBlock = { block, done, ended: false, text: "", citations: [], waitingSize: 0 };
+    const queued: QueuedBlock = { block, done, ended: false, text: "", citations: [], logprobs: [], waitingSize: 0 };
     if (signature !== undefined) queued.signature = signature;
     this.#queue.push(queued);
     if (this.#queue.length === 1) this.#begin(queued);
@@ -78,6 +81,20 @@ export class BlockQueue {
     }
     queued.text += text;
     this.#countWaiting(queued, text.length);
+  }
+
+  /**
+   * Adds the tokens of the text that is appended next.
+   * @throws {GatewayError} `upstream`, if too much waits
+   */
+  addLogprobs(queued: QueuedBlock, tokens: readonly TokenLogprob[]): void {
+    if (tokens.length === 0) return;
+    if (queued === this.#queue[0]) {
+      this.#events.push({ type: "logprobs", index: this.#index, tokens });
+      return;
+    }
+    addTokens(queued.logprobs, tokens);
+    this.#countWaiting(queued, JSON.stringify(tokens).length);
   }
 
   /**
@@ -116,6 +133,7 @@ export class BlockQueue {
   #begin(first: QueuedBlock): void {
     const index = this.#index;
     this.#events.push({ type: "open", index, block: first.block });
+    if (first.logprobs.length > 0) this.#events.push({ type: "logprobs", index, tokens: first.logprobs });
     if (first.text !== "") this.#events.push({ type: "delta", index, text: first.text });
     for (const citation of first.citations) this.#events.push({ type: "citation", index, citation });
     this.#waitingSize -= first.waitingSize;
