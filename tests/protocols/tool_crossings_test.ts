@@ -1,40 +1,17 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { CLIENTS, PROTOCOLS, responseContextOf } from "../golden/crossings.ts";
 import { readEvents } from "../golden/recorded.ts";
-import { crossRequest } from "../golden/requests.ts";
 import { writeFrames } from "../golden/round_trips.ts";
+import { get, list, lost, sent } from "./translated.ts";
 
 const USER = { role: "user", content: "Go" };
 const SAID = { role: "user", parts: [{ text: "Hi" }] };
 const NOW = { id: "call_1", type: "function", function: { name: "now", arguments: "{}" } };
 const OTHER = { ...NOW, id: "call_2" };
-
-/** A request's body at an upstream. */
-function sent(from: Protocol, to: string, body: JsonObject): JsonObject {
-  return crossRequest(from, to, { model: "acme/thinker", ...(from === "messages" && { max_tokens: 9_000 }), ...body })
-    .body;
-}
-
-/** A member of a member. */
-function get(value: Json | undefined, ...path: (string | number)[]): Json | undefined {
-  return path.reduce<Json | undefined>((at, name) => {
-    if (Array.isArray(at)) return at.at(Number(name));
-    return isObject(at) ? at[name] : undefined;
-  }, value);
-}
-
-/** Names of what the translation of a chat request dropped. */
-function lost(to: string, body: JsonObject): readonly string[] {
-  return crossRequest("chat", to, { model: "acme/thinker", ...body }).dropped;
-}
-
-function list(value: Json | undefined): Json[] {
-  return Array.isArray(value) ? value : [];
-}
 
 Deno.test("a signature beside a call returns through every client, to its issuer only", () => {
   const signed = { ...NOW, extra_content: { google: { thought_signature: "c2ln" } } };
@@ -121,10 +98,10 @@ Deno.test("a signature returns with its call through chat clients that keep noth
       tools: [{ type: "function", function: { name: "now", parameters: { type: "object", properties: {} } } }],
     };
     assertEquals(get(sent("chat", "gemini", request), "contents", 1, "parts"), [part]);
-    assertEquals(lost("gemini", request), []);
+    assertEquals(lost("chat", "gemini", request), []);
     for (const to of ["messages", "responses"]) {
       assert(!JSON.stringify(sent("chat", to, request)).includes("c2ln"), to);
-      const [name = ""] = lost(to, request);
+      const [name = ""] = lost("chat", to, request);
       assert(name.endsWith("extra_content"), `${to}: ${name}`);
     }
   }

@@ -1,6 +1,7 @@
 /** Joins the events of a streamed answer into a whole reply, and splits a reply into events. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { cutAnswerError } from "../../errors.ts";
+import { addTokens } from "./logprobs.ts";
 
 /** Collects a reply while its events arrive. */
 export class ReplyAggregator {
@@ -26,6 +27,11 @@ export class ReplyAggregator {
       case "citation": {
         const block = this.#blocks.at(-1);
         if (block?.type === "text") (block.citations ??= []).push(event.citation);
+        break;
+      }
+      case "logprobs": {
+        const block = this.#blocks.at(-1);
+        if (block?.type === "text") addTokens(block.logprobs ??= [], event.tokens);
         break;
       }
       case "close": {
@@ -75,6 +81,9 @@ export function eventsOf(reply: Reply): ReplyEvent[] {
   reply.blocks.forEach((block, index) => {
     events.push({ type: "open", index, block: openBlockOf(block) });
     const text = textOf(block);
+    if (block.type === "text" && block.logprobs !== undefined) {
+      events.push({ type: "logprobs", index, tokens: block.logprobs });
+    }
     if (text !== "") events.push({ type: "delta", index, text });
     if (block.type === "text") {
       for (const citation of block.citations ?? []) events.push({ type: "citation", index, citation });

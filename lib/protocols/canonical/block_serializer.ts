@@ -1,5 +1,5 @@
 /** Puts interleaved blocks of an answer into an order with one open block at a time, as the canonical form requires. */
-import type { Citation, OpenBlock, ReplyEvent, Signature } from "./types.ts";
+import type { Citation, OpenBlock, ReplyEvent, Signature, TokenLogprob } from "./types.ts";
 
 /** Size of a waiting event in addition to its text, in characters. */
 const EVENT_SIZE = 64;
@@ -100,6 +100,11 @@ export class BlockSequence {
     if (text !== "") this.#serializer.write(this, { type: "delta", index: 0, text });
   }
 
+  /** Adds the tokens of the text that follows in the open block. */
+  logprobs(tokens: readonly TokenLogprob[]): void {
+    if (tokens.length > 0) this.#serializer.write(this, { type: "logprobs", index: 0, tokens });
+  }
+
   /** Adds a citation to the open block. */
   citation(citation: Citation): void {
     this.#serializer.write(this, { type: "citation", index: 0, citation });
@@ -131,6 +136,8 @@ function lengthOf(event: BlockEvent): number {
       return event.text.length;
     case "citation":
       return JSON.stringify(event.citation).length;
+    case "logprobs":
+      return JSON.stringify(event.tokens).length;
     case "close":
       return event.signature?.value.length ?? 0;
   }

@@ -33,6 +33,12 @@ export interface Citation {
   value: JsonObject;
 }
 
+/**
+ * A token with its log probability, and the likeliest tokens in its place. Chat and responses have the same form:
+ * `{token, logprob, bytes, top_logprobs}`.
+ */
+export type TokenLogprob = JsonObject;
+
 /** A range of text, in code points. */
 export interface TextRange {
   start: number;
@@ -48,7 +54,8 @@ export interface CacheMark {
 export type ContentBlock =
   & { cache?: CacheMark; unknownMembers?: UnknownMembers }
   & (
-    | { type: "text"; text: string; citations?: Citation[] }
+    /** `logprobs`: the tokens of an answer's text. */
+    | { type: "text"; text: string; citations?: Citation[]; logprobs?: TokenLogprob[] }
     | { type: "media"; media: Media; name?: string }
     /** `hidden`: the text was withheld or encrypted; only the signature contains it. */
     | { type: "reasoning"; text: string; hidden?: boolean; signature?: Signature }
@@ -307,6 +314,8 @@ export type ReplyEvent =
   /** A non-empty piece of the block's text or arguments. */
   | { type: "delta"; index: number; text: string }
   | { type: "citation"; index: number; citation: Citation }
+  /** Tokens of the delta that follows in the same block. */
+  | { type: "logprobs"; index: number; tokens: readonly TokenLogprob[] }
   /** A signature is known only when its block ends. */
   | { type: "close"; index: number; signature?: Signature }
   /** `usage` covers the whole answer. */

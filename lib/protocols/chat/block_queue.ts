@@ -3,7 +3,7 @@
  * does not mark the end of a block, so a block ends when another follows.
  */
 import { type BlockSequence, BlockSerializer } from "../canonical/block_serializer.ts";
-import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
+import type { Citation, OpenBlock, ReplyEvent, Signature, TokenLogprob } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Limit of all waiting events, in characters. */
@@ -58,6 +58,15 @@ export class BlockQueue {
       throw new GatewayError("upstream", "The model's answer adds text to a part that has already ended");
     }
     sequence.delta(text);
+    this.#checkWaiting();
+  }
+
+  /**
+   * Adds the tokens of the text that is appended next.
+   * @throws {GatewayError} `upstream`, if too much waits
+   */
+  addLogprobs({ sequence }: QueuedBlock, tokens: readonly TokenLogprob[]): void {
+    sequence.logprobs(tokens);
     this.#checkWaiting();
   }
 

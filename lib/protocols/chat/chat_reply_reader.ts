@@ -1,8 +1,9 @@
 /** Reads the message of a chat answer from its deltas. The message of an answer that is not streamed is one delta. */
 import { settledReason } from "../canonical/finish.ts";
-import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
+import { readLogprobs } from "../canonical/logprobs.ts";
+import type { FinishReason, ReplyEvent, TokenLogprob } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
@@ -21,6 +22,8 @@ export class ChatReplyReader {
   #refusal: QueuedBlock | undefined;
   /** White space before a text. Alone it would be a blank block, which vendors refuse in the next request. */
   #blank = "";
+  /** Tokens of the text that is added next. */
+  #tokens: TokenLogprob[] = [];
 
   constructor({ issuer }: Origin) {
     this.#calls = new ToolCallReader(this.#queue, issuer);
@@ -39,10 +42,12 @@ export class ChatReplyReader {
   /**
    * Reads a delta or a whole message.
    * @param id id of the answer; "" if it has none
+   * @param logprobs the `logprobs` beside it
    * @throws {GatewayError} `upstream`, for deltas that cannot be ordered
    */
-  push(delta: JsonObject, id: string): void {
+  push(delta: JsonObject, id: string, logprobs: Json | undefined): void {
     this.#thoughts.push(delta);
+    if (isObject(logprobs) && delta.content) this.#tokens = this.#tokens.concat(readLogprobs(logprobs.content));
     this.#readContent(delta.content);
     this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
@@ -93,9 +98,15 @@ export class ChatReplyReader {
         return;
       }
       this.#text = this.#queue.add({ type: "text" }, { done: true });
-      return this.#queue.append(this.#text, textWithBlank);
+      return this.#append(this.#text, textWithBlank);
     }
-    this.#queue.append(this.#text, text);
+    this.#append(this.#text, text);
+  }
+
+  #append(block: QueuedBlock, text: string): void {
+    this.#queue.addLogprobs(block, this.#tokens);
+    this.#queue.append(block, text);
+    if (this.#tokens.length > 0) this.#tokens = [];
   }
 
   #addRefusal(text: string): void {

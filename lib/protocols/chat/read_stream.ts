@@ -63,7 +63,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     // Azure's first chunk has neither an id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {
-      answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id);
+      answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id, choice.logprobs);
       finish ??= readFinish(choice);
     }
     return choice === undefined && id === "" ? [] : [...start(), ...answer.take()];
@@ -181,7 +181,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   const tier = stringOf(body.service_tier);
   const usage = withReported(usageOf(body) ?? {}, { tier, requestedTier: origin.tier });
   const answer = new ChatReplyReader(origin);
-  answer.push(message, id);
+  answer.push(message, id, choice.logprobs);
   const reason = answer.end(finish.reason);
   return aggregateEvents([
     { type: "start", ...(id !== "" && { id }) },

@@ -11,7 +11,7 @@ import { usesLegacyFunctions } from "./members.ts";
 /** Writes the deltas of one message. */
 export interface DeltaWriter {
   /** Returns the deltas for an event between the start and the end of the answer. */
-  push(event: Exclude<ReplyEvent, { type: "finish" | "error" }>): JsonObject[];
+  push(event: Exclude<ReplyEvent, { type: "finish" | "error" | "logprobs" }>): JsonObject[];
   /** Returns the last delta, which is sent with the finish reason, and the deltas before it. */
   finish(): { before: JsonObject[]; last: JsonObject };
 }

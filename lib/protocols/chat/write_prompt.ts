@@ -26,6 +26,8 @@ const LISTED_PARAMETERS: ReadonlySet<string> = new Set([
   "repetition_penalty",
   "seed",
   "logit_bias",
+  "logprobs",
+  "top_logprobs",
   "stop",
   "prediction",
   "verbosity",
@@ -67,6 +69,8 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
     presence_penalty: sampling.presencePenalty,
     seed: sampling.seed,
     logit_bias: sampling.logitBias,
+    logprobs: sampling.logprobs,
+    top_logprobs: sampling.topLogprobs,
     stop: stop.length > 0 ? [...stop] : undefined,
   };
 }

@@ -1,7 +1,15 @@
 /** Writes chat answers that are not streamed, and parts that streamed answers have, too. */
 import { countCodePoints, urlCitation } from "../canonical/citations.ts";
 import { signedCallId, withCallSignature, writeSignature } from "../canonical/signature.ts";
-import type { Citation, ContentBlockOf, FinishReason, Reply, Signature, TextRange } from "../canonical/types.ts";
+import type {
+  Citation,
+  ContentBlockOf,
+  FinishReason,
+  Reply,
+  Signature,
+  TextRange,
+  TokenLogprob,
+} from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
@@ -18,11 +26,16 @@ export function writeReply(reply: Reply, context: ResponseContext): JsonObject {
     choices: [{
       index: 0,
       message: writeMessage(reply, context),
-      logprobs: null,
+      logprobs: writeLogprobs(reply.blocks.flatMap((block) => block.type === "text" ? block.logprobs ?? [] : [])),
       finish_reason: writeFinish(reply.finish, context),
     }],
     usage: writeUsage(reply.usage),
   };
+}
+
+/** Writes the log probabilities of a text; null if there are none. */
+export function writeLogprobs(tokens: readonly TokenLogprob[]): JsonObject | null {
+  return tokens.length === 0 ? null : { content: [...tokens], refusal: null };
 }
 
 /** Returns the id of the completion, which is the same on every chunk. */

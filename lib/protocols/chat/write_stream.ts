@@ -1,11 +1,12 @@
 /** Writes streamed chat answers. */
-import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
+import type { Machine, ReplyEvent, TokenLogprob, TokenUsage } from "../canonical/types.ts";
+import { addTokens } from "../canonical/logprobs.ts";
 import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { deltaWriter } from "./write_deltas.ts";
-import { completionId, writeFinish } from "./write_reply.ts";
+import { completionId, writeFinish, writeLogprobs } from "./write_reply.ts";
 import { writeUsage } from "./chat_usage.ts";
 
 /** Creates a writer of chunks. A stream that breaks off ends with an error and without `[DONE]`. */
@@ -13,14 +14,25 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
   const chunks = chunkWriter(context);
   const message = deltaWriter(context);
   const includeUsage = context.prompt.includeUsage === true;
+  /** Tokens of the delta that follows. */
+  let tokens: TokenLogprob[] = [];
   let isOver = false;
+
+  function delta(event: Parameters<typeof message.push>[0]): Frame[] {
+    const deltas = message.push(event);
+    if (event.type !== "delta" || tokens.length === 0) return deltas.map((delta) => chunks.delta(delta));
+    const last = deltas.length - 1;
+    const logprobs = writeLogprobs(tokens);
+    tokens = [];
+    return deltas.map((delta, index) => chunks.delta(delta, index === last ? { logprobs } : undefined));
+  }
 
   function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
     isOver = true;
     const { before, last } = message.finish();
     return [
       ...before.map((delta) => chunks.delta(delta)),
-      chunks.delta(last, writeFinish(reason, context)),
+      chunks.delta(last, { finish: writeFinish(reason, context) }),
       ...(includeUsage ? [chunks.usage(usage)] : []),
       { data: "[DONE]" },
     ];
@@ -39,8 +51,11 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
           return finish(event);
         case "error":
           return fail(event.error);
+        case "logprobs":
+          addTokens(tokens, event.tokens);
+          return [];
         default:
-          return message.push(event).map((delta) => chunks.delta(delta));
+          return delta(event);
       }
     },
     end() {
@@ -53,7 +68,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
  * Creates a writer that wraps deltas into chunks. The text around the deltas is always the same, so it is made once.
  */
 function chunkWriter(context: ResponseContext): {
-  delta(delta: JsonObject, finish?: string): Frame;
+  delta(delta: JsonObject, more?: { finish?: string; logprobs?: JsonObject | null }): Frame;
   usage(usage: TokenUsage): Frame;
 } {
   const head = JSON.stringify({
@@ -64,9 +79,9 @@ function chunkWriter(context: ResponseContext): {
   }).slice(0, -1);
   const tail = context.prompt.includeUsage === true ? `}],"usage":null}` : `}]}`;
   return {
-    delta(delta, finish) {
-      const reason = finish === undefined ? "null" : JSON.stringify(finish);
-      const choice = `{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${reason}`;
+    delta(delta, { finish, logprobs } = {}) {
+      const others = `"logprobs":${JSON.stringify(logprobs ?? null)},"finish_reason":${JSON.stringify(finish ?? null)}`;
+      const choice = `{"index":0,"delta":${JSON.stringify(delta)},${others}`;
       return { data: `${head},"choices":[${choice}${tail}` };
     },
     usage: (usage) => ({ data: `${head},"choices":[],"usage":${JSON.stringify(writeUsage(usage))}}` }),

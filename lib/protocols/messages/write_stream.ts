@@ -118,6 +118,8 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
             ...startBlock({ type: "text", text: "" }),
             delta({ type: "citations_delta", citation: event.citation.value }),
           ];
+        case "logprobs":
+          return [];
         case "close":
           return close(event.signature);
         case "finish":

@@ -1,5 +1,5 @@
 /** The interface of output items that are being written, and their common events. */
-import type { Citation, OpenBlock, Signature } from "../canonical/types.ts";
+import type { Citation, OpenBlock, Signature, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
 /** An event of the stream, without its sequence number. */
@@ -17,6 +17,8 @@ export interface OutputItem {
   join(block: OpenBlock): ResponsesEvent[] | undefined;
   /** Adds text to the block. */
   delta(text: string): ResponsesEvent[];
+  /** Adds the tokens of the text that follows; absent: the item has no log probabilities. */
+  logprobs?(tokens: readonly TokenLogprob[]): void;
   /** Adds a citation to the block. */
   citation(citation: Citation): ResponsesEvent[];
   /** Closes the block; another one may join the item. */

@@ -2,6 +2,7 @@
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
+import { readLogprobs } from "../canonical/logprobs.ts";
 
 /** Reads one item of an answer as blocks. Events may repeat text, which is read only once. */
 export interface ItemReader {
@@ -74,17 +75,19 @@ export function messageReader(sequence: BlockSequence): ItemReader {
     open = part;
   }
 
-  function addText(part: Part, text: string): void {
+  function addText(part: Part, text: string, logprobs: Json | undefined): void {
     if (text === "") return;
     openPart(part);
+    sequence.logprobs(readLogprobs(logprobs));
     if (part.text === "") unfinished.add(part);
     part.text += text;
     sequence.delta(text);
   }
 
   /** Adds the missing text of a part. A closed part gets no more text, because its order would be wrong. */
-  function complete(part: Part, whole: string | undefined): void {
-    if (part.state !== "closed") addText(part, remainder(whole, part.text));
+  function complete(part: Part, whole: string | undefined, logprobs: Json | undefined): void {
+    // The tokens are those of the whole text, not of its rest.
+    if (part.state !== "closed") addText(part, remainder(whole, part.text), part.text === "" ? logprobs : undefined);
     if (part.kind === "refusal" && part.state === "new") openPart(part);
   }
 
@@ -101,7 +104,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
     const kind = kindOf(value);
     const whole = stringOf(value[kind]) ?? "";
     const part = partOf(kind, index, whole);
-    complete(part, whole);
+    complete(part, whole, value.logprobs);
     if (kind === "text") addCitations(part, objectsOf(value.annotations).slice(part.citations));
     unfinished.delete(part);
     if (open === part) closePart();
@@ -114,10 +117,10 @@ export function messageReader(sequence: BlockSequence): ItemReader {
       switch (name) {
         case "output_text.delta":
         case "refusal.delta":
-          return addText(partAt(kind, event.content_index), stringOf(event.delta) ?? "");
+          return addText(partAt(kind, event.content_index), stringOf(event.delta) ?? "", event.logprobs);
         case "output_text.done":
         case "refusal.done":
-          return complete(partAt(kind, event.content_index), stringOf(event[kind]));
+          return complete(partAt(kind, event.content_index), stringOf(event[kind]), event.logprobs);
         case "output_text.annotation.added":
           return addCitations(partAt(kind, event.content_index), objectsOf([event.annotation ?? null]));
         case "content_part.done": {

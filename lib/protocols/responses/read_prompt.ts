@@ -13,12 +13,11 @@ import type { ClientPermissions } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
+import { LOGPROBS } from "./include.ts";
 import { readInput, readInstructions } from "./read_input.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
-
-const LOGPROBS_INCLUDE = "message.output_text.logprobs";
 
 const BODY_MEMBERS = new Set([
   "model",
@@ -138,7 +137,7 @@ function readSampling(body: JsonObject): Sampling {
     topP: numberOf(body.top_p),
     frequencyPenalty: numberOf(body.frequency_penalty),
     presencePenalty: numberOf(body.presence_penalty),
-    logprobs: listOf(body.include).includes(LOGPROBS_INCLUDE) || undefined,
+    logprobs: listOf(body.include).includes(LOGPROBS) || undefined,
     topLogprobs: numberOf(body.top_logprobs),
   });
 }
@@ -199,7 +198,7 @@ function otherText(body: JsonObject): JsonObject | undefined {
 
 /** Returns the entries of `include` that the canonical form does not model; undefined if there are none. */
 function otherIncludes(body: JsonObject): Json[] | undefined {
-  const others = listOf(body.include).filter((name) => name !== ENCRYPTED && name !== LOGPROBS_INCLUDE);
+  const others = listOf(body.include).filter((name) => name !== ENCRYPTED && name !== LOGPROBS);
   return others.length === 0 ? undefined : others;
 }
 

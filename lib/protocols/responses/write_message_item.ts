@@ -1,6 +1,7 @@
 /** Writes the messages of an answer, which have adjacent texts and refusals, as output items. */
 import { countCodePoints, urlCitation } from "../canonical/citations.ts";
-import type { Citation, TextRange } from "../canonical/types.ts";
+import { addTokens } from "../canonical/logprobs.ts";
+import type { Citation, TextRange, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import {
   itemAdded,
@@ -19,6 +20,7 @@ interface Part {
   kind: Kind;
   text: string;
   annotations: JsonObject[];
+  logprobs: TokenLogprob[];
   /** Number of code points before the current block, without those of `uncounted`. */
   counted: number;
   /** Text of earlier blocks that is not counted yet: only citations need the count. */
@@ -39,16 +41,18 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
   let part: Part | undefined;
   let currentKind = kind;
   let citations: Citation[] = [];
+  /** Tokens of the text that follows. */
+  let logprobs: TokenLogprob[] = [];
 
   const location = () => ({ item_id: id, output_index, content_index: content.length });
 
   function endPart(): ResponsesEvent[] {
     if (part === undefined) return [];
-    const { kind, text } = part;
+    const { kind, text, logprobs } = part;
     const value = writePart(part);
     const events: ResponsesEvent[] = [
       kind === "text"
-        ? { type: "response.output_text.done", members: { ...location(), text, logprobs: [] } }
+        ? { type: "response.output_text.done", members: { ...location(), text, logprobs } }
         : { type: "response.refusal.done", members: { ...location(), refusal: text } },
       { type: "response.content_part.done", members: { ...location(), part: value } },
     ];
@@ -63,7 +67,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     const events: ResponsesEvent[] = endPart();
     if (!isAdded) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
     isAdded = true;
-    part = { kind: currentKind, text: "", annotations: [], counted: 0, uncounted: "", block: "" };
+    part = { kind: currentKind, text: "", annotations: [], logprobs: [], counted: 0, uncounted: "", block: "" };
     events.push({ type: "response.content_part.added", members: { ...location(), part: writePart(part) } });
     return { part, events };
   }
@@ -88,12 +92,17 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       const { part, events } = openPart();
       part.text += text;
       part.block += text;
+      addTokens(part.logprobs, logprobs);
       events.push(
         currentKind === "text"
-          ? { type: "response.output_text.delta", members: { ...location(), delta: text, logprobs: [] } }
+          ? { type: "response.output_text.delta", members: { ...location(), delta: text, logprobs } }
           : { type: "response.refusal.delta", members: { ...location(), delta: text } },
       );
+      logprobs = [];
       return events;
+    },
+    logprobs(tokens) {
+      addTokens(logprobs, tokens);
     },
     citation(citation) {
       citations.push(citation);
@@ -127,9 +136,9 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
   return { item, events: open(kind) };
 }
 
-function writePart({ kind, text, annotations }: Part): JsonObject {
+function writePart({ kind, text, annotations, logprobs }: Part): JsonObject {
   return kind === "text"
-    ? { type: "output_text", text, annotations: [...annotations], logprobs: [] }
+    ? { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] }
     : { type: "refusal", refusal: text };
 }
 

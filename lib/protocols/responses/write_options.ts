@@ -6,11 +6,12 @@ import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { listOf, objectOf, present } from "../members.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
+import { LOGPROBS } from "./include.ts";
 import type { ResponsesWriteContext } from "./write_context.ts";
 
 /** Writes the sampling parameters that the protocol and the model have, and adds the others to `dropped`. */
 export function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
-  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias } = sampling;
+  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias, topLogprobs } = sampling;
   const { dropped, row } = target;
   const supports = (name: string): boolean => {
     const isKnown = row.supported_parameters.includes(name);
@@ -32,6 +33,7 @@ export function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWr
     ...(frequencyPenalty !== undefined && supportsPenalty("frequency_penalty") &&
       { frequency_penalty: frequencyPenalty }),
     ...(presencePenalty !== undefined && supportsPenalty("presence_penalty") && { presence_penalty: presencePenalty }),
+    ...(topLogprobs !== undefined && { top_logprobs: topLogprobs }),
   };
 }
 
@@ -41,7 +43,11 @@ export function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWr
  */
 export function writeInclude(prompt: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
   const encrypted = own ? prompt.reasoning?.encrypted === true : target.row.reasoning !== undefined;
-  const include: Json[] = [...(encrypted ? [ENCRYPTED] : []), ...listOf(ownMembers(prompt).include)];
+  const include: Json[] = [
+    ...(encrypted ? [ENCRYPTED] : []),
+    ...(prompt.sampling.logprobs === true ? [LOGPROBS] : []),
+    ...listOf(ownMembers(prompt).include),
+  ];
   return include.length === 0 ? {} : { include };
 }
 

@@ -118,6 +118,9 @@ export function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, 
           return openBlock(event.block);
         case "delta":
           return item?.delta(event.text) ?? [];
+        case "logprobs":
+          item?.logprobs?.(event.tokens);
+          return [];
         case "citation":
           return item?.citation(event.citation) ?? [];
         case "close":

@@ -1,6 +1,6 @@
 /** Adapts a client's prompt to the capabilities of a target, and restores the answer for the client. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { ContentBlock, Machine, Prompt, ReplyEvent } from "../canonical/types.ts";
+import type { ContentBlock, Machine, Prompt, Protocol, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
@@ -33,7 +33,8 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   const { dialect, dropped } = target;
   if (original.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
-  let prompt = askForOneAnswer(original, dropped);
+  checkOneAnswer(original);
+  let prompt = fitLogprobs(original, target);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   if (types.has("vendor_specific")) {
     prompt = yield* flattenContent(prompt, target);
@@ -90,21 +91,31 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   };
 }
 
-/**
- * Removes the request for log probabilities, which the canonical answer does not have.
- * @throws {GatewayError} `invalid`, if the client asks for several answers
- */
-function askForOneAnswer(prompt: Prompt, dropped: AdaptTarget["dropped"]): Prompt {
-  if ((prompt.n ?? 1) > 1) {
-    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
-      param: PARAMETER_NAMES[prompt.protocol].n,
-    });
-  }
-  if (prompt.sampling.logprobs === undefined && prompt.sampling.topLogprobs === undefined) return prompt;
+/** Checks that the client asks for one answer. @throws {GatewayError} `invalid`, if not */
+function checkOneAnswer({ n = 1, protocol }: Prompt): void {
+  if (n <= 1) return;
+  throw new GatewayError("invalid", `Cannot return ${n} answers: this model returns one per request`, {
+    param: PARAMETER_NAMES[protocol].n,
+  });
+}
+
+/** Protocols of OpenAI, which have log probabilities in the same form. */
+const LOGPROBS_PROTOCOLS: ReadonlySet<Protocol> = new Set(["chat", "responses"]);
+
+/** Removes the request for log probabilities unless client and target have them in the same form. */
+function fitLogprobs(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): Prompt {
   const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
-  if (logprobs === true) dropped.add("logprobs");
-  if ((topLogprobs ?? 0) > 0) dropped.add("top_logprobs");
-  return { ...prompt, sampling };
+  if (logprobs === undefined && topLogprobs === undefined) return prompt;
+  const isShared = [prompt.protocol, protocol].every((name) => LOGPROBS_PROTOCOLS.has(name));
+  const supports = (name: string): boolean => isShared && row.supported_parameters.includes(name);
+  const isKept = logprobs === true && supports("logprobs");
+  if (logprobs === true && !isKept) dropped.add("logprobs");
+  const isTopKept = isKept && topLogprobs !== undefined && supports("top_logprobs");
+  if ((topLogprobs ?? 0) > 0 && !isTopKept) dropped.add("top_logprobs");
+  return {
+    ...prompt,
+    sampling: { ...sampling, ...(isKept && { logprobs }), ...(isTopKept && { topLogprobs }) },
+  };
 }
 
 /** The rare contents that a prompt has. */

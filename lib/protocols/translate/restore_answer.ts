@@ -85,6 +85,7 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
           return [...empty, { ...event, index }];
         }
         case "citation":
+        case "logprobs":
           return isDropping ? [] : [{ ...event, index: event.index - droppedBlocks }];
         case "finish":
           return [finishEvent(settledReason(event.reason, calls > 0), event)];

@@ -1,7 +1,8 @@
 /** Splits stop sequences between upstream and gateway, and ends answers at those that the gateway enforces. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
+import type { Machine, Prompt, ReplyEvent, TokenLogprob, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
+import { stringOf } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** A prompt with the stop sequences for its upstream, and those that the gateway enforces. */
@@ -42,17 +43,24 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
   let startUsage: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
   let held: string | undefined;
+  /** Tokens of the text that follows the held text. */
+  let tokens: readonly TokenLogprob[] = [];
   let isOver = false;
 
-  function search(index: number, text: string): ReplyEvent[] {
+  function search(index: number, heldText: string, more: string): ReplyEvent[] {
+    const text = heldText + more;
     const match = firstMatch(text, stops);
+    const kept = match === undefined ? tokens : tokensWithin(tokens, match.start - heldText.length);
+    const logprobs: ReplyEvent[] = kept.length === 0 ? [] : [{ type: "logprobs", index, tokens: kept }];
+    tokens = [];
     if (match === undefined) {
       const end = wholeCharacters(text, Math.max(0, text.length - longest + 1));
       held = text.slice(end);
-      return delta(index, text.slice(0, end));
+      return [...logprobs, ...delta(index, text.slice(0, end))];
     }
     isOver = true;
     return [
+      ...logprobs,
       ...delta(index, text.slice(0, match.start)),
       { type: "close", index },
       { type: "finish", reason: "stop_sequence", stopSequence: match.stop, usage: startUsage },
@@ -73,7 +81,11 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
           held = event.block.type === "text" ? "" : undefined;
           return [event];
         case "delta":
-          return held === undefined ? [event] : search(event.index, held + event.text);
+          return held === undefined ? [event] : search(event.index, held, event.text);
+        case "logprobs":
+          if (held === undefined) return [event];
+          tokens = event.tokens;
+          return [];
         case "close": {
           const heldText = held ?? "";
           held = undefined;
@@ -85,6 +97,13 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
     },
     end: () => [],
   };
+}
+
+/** Returns the first tokens, as many as are within a text of the given length. */
+function tokensWithin(tokens: readonly TokenLogprob[], length: number): readonly TokenLogprob[] {
+  let end = 0;
+  const first = tokens.findIndex(({ token }) => (end += stringOf(token)?.length ?? 0) > length);
+  return first < 0 ? tokens : tokens.slice(0, first);
 }
 
 /**
