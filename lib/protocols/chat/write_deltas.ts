@@ -3,9 +3,8 @@ import { countCodePoints } from "../canonical/citations.ts";
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
-import { writeAnnotation } from "./write_reply.ts";
+import { hidesReasoning, writeAnnotation } from "./write_reply.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import { hidesReasoning } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./members.ts";
 
 /** Writes the deltas of one message. */
