@@ -17,16 +17,16 @@ const POLL_MS = 1_000;
 /** Silence before a keep-alive, in milliseconds: proxies close connections that are silent for a minute. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** Longest stream, in milliseconds. Its client asks again and must still have a valid key. */
+/** Longest stream, in milliseconds. After it the client reconnects, and is authorized again. */
 const LONGEST_MS = 3_600_000;
 
-/** Pause of a client before it asks again, in milliseconds. */
+/** Pause of a client before it reconnects, in milliseconds. */
 const RETRY_MS = 2_000;
 
 /**
  * Streams requests as they are entered: one `request` event each, with the entry's sequence number as its id.
  * `Last-Event-ID`, which browsers send when they reconnect, takes precedence over `after_seq`.
- * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` where too many streams are open
+ * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` if too many streams are open
  */
 export async function streamRequests(request: Request, context: RouteContext): Promise<Response> {
   const { gateway: { store: { ledger, keys }, config, monotonic }, drain, isStillOperator } = context;
@@ -42,7 +42,7 @@ export async function streamRequests(request: Request, context: RouteContext): P
   }
   const ended = new AbortController();
   const end = () => ended.abort();
-  // Before anything is awaited, so that the streams that are being opened count.
+  // Counted before the first `await`, so that concurrent requests cannot exceed the maximum.
   const disconnect = drain.connect("stream", end);
   try {
     const tail = await runReport(() => RequestTail.open({ ledger, keys, config }, { ...texts, ...after }));
@@ -58,8 +58,8 @@ export async function streamRequests(request: Request, context: RouteContext): P
 }
 
 /**
- * The text of the stream, until its time is over, the operator has signed out or has another key, or the signal is
- * given. Never throws.
+ * Yields the text of the stream until its longest time has passed, the operator's credential is no longer valid, or
+ * `signal` aborts. Never throws.
  */
 async function* textsOf(
   tail: RequestTail,
@@ -71,7 +71,7 @@ async function* textsOf(
 ): AsyncGenerator<string> {
   const begun = monotonic();
   let sentAt = begun;
-  // The id is that of the place where the tail begins, for a client that is cut off before its first event.
+  // This id is where the tail begins, for a client that reconnects before its first event.
   yield `retry: ${RETRY_MS}\nid: ${tail.seq}\n\n`;
   while (!signal.aborted && monotonic() - begun < LONGEST_MS && await isStillOperator()) {
     // While the store is out of reach there is nothing new; the stream goes on when it is back.
@@ -86,7 +86,7 @@ async function* textsOf(
   }
 }
 
-/** Text as a body. `disconnect` is called when it has ended, `end` where its reader has disconnected. */
+/** Returns texts as a body. Calls `disconnect` when it ends; calls `end`, too, if the client disconnects. */
 function streamOf(
   texts: AsyncGenerator<string>,
   { end, disconnect }: { end: () => void; disconnect: () => void },

@@ -12,10 +12,7 @@ import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
 
 /** Names of the query's parameters. */
-const PARAMETERS = [
-  ...["since", "until", "period", "by"] as const,
-  ...["key", "group", "model", "user", "tag", "upstream"] as const,
-] as const;
+const PARAMETERS = ["since", "until", "period", "by", "key", "group", "model", "user", "tag", "upstream"] as const;
 
 /** Sums up a period, by key unless `by` names something else. @throws {GatewayError} `invalid` for wrong parameters */
 export async function sumUsage(request: Request, { gateway }: RouteContext): Promise<Response> {

@@ -47,11 +47,8 @@ export function requests({ config, values, switches }: ReportCommand): Promise<n
     const page = await find(parts, texts);
     if (format === "json") writeOut(jsonText(page));
     else if (format === "csv") writeOut(csvText([REQUEST_COLUMNS, ...page.data.map(requestCells)]));
-    else {writeOut(
-        page.data.length === 0
-          ? "No requests found.\n"
-          : tableText([HEADER, ...page.data.map(cells)], { right: RIGHT }),
-      );}
+    else if (page.data.length === 0) writeOut("No requests found.\n");
+    else writeOut(tableText([HEADER, ...page.data.map(cells)], { right: RIGHT }));
     if (page.next !== null && format !== "json") writeErr(`There may be more: --cursor ${page.next}\n`);
     return 0;
   });

@@ -10,12 +10,11 @@ import {
   STORE_FORMS,
   STORE_PATTERN,
 } from "./address.ts";
-import type { ReadEnvironment } from "../secret.ts";
+import { type ReadEnvironment, rememberEnvironment } from "../secret.ts";
 import { expandModels, pathInFile } from "./expand_models.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
-import { rememberEnvironment } from "../secret.ts";
 
 /** File that is read, if it exists, when neither a flag nor the environment names another. */
 export const DEFAULT_FILE = "sluice.jsonc";

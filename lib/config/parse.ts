@@ -12,9 +12,8 @@ import {
 } from "../config.ts";
 import type { z } from "zod";
 import type { Json } from "../json/mod.ts";
-import { rememberSecret, Secret } from "../secret.ts";
+import { type ReadEnvironment, rememberSecret, Secret } from "../secret.ts";
 import { parseLimitsAddress, parseStoreAddress } from "./address.ts";
-import type { ReadEnvironment } from "../secret.ts";
 import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 

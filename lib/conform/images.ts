@@ -1,4 +1,4 @@
-/** Checks of images: generated, edited and streamed. Only three requests make images, because each costs one. */
+/** Checks of images: generated, edited and streamed. Only three requests make images, because images are expensive. */
 import { z } from "zod";
 import { type Checks, expectThat, shaped, show, Skip } from "./check.ts";
 import { checkHeader } from "./http_checks.ts";

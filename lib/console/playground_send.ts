@@ -1,11 +1,10 @@
 /** Sends requests of the playground through an app like that of clients, on behalf of a chosen key. */
 import type { Access, Endpoint } from "../access/access_table.ts";
 import { callerOf } from "../access/authenticate.ts";
-import type { Caller } from "../access/permissions.ts";
+import { type Caller, requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { logChange, originOf } from "../admin/changes.ts";
 import { findKey } from "../access/key_admin.ts";
 import { findConfiguredKey } from "../access/keys.ts";
-import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";

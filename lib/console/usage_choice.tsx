@@ -38,7 +38,10 @@ export function readChoice(query: URLSearchParams, now: number): UsageChoice {
   const month = query.get("month") || new Date(now).toISOString().slice(0, 7);
   const isCsv = query.get("format") === "csv";
   return {
-    ...{ month, period: periodOf({ period: month }, now, "month"), by, isCsv },
+    month,
+    period: periodOf({ period: month }, now, "month"),
+    by,
+    isCsv,
     ...(thenBy !== undefined && thenBy !== by && by !== UPSTREAM && { thenBy }),
   };
 }

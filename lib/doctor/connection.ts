@@ -18,19 +18,19 @@ export interface ConnectionCheckOptions {
 }
 
 /** Checks the connection and notes the results. Returns whether all steps succeeded. */
-export async function checkConnection(notes: Notes, url: URL, steps: ConnectionCheckOptions): Promise<boolean> {
+export async function checkConnection(notes: Notes, url: URL, options: ConnectionCheckOptions): Promise<boolean> {
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
-  if (!await resolveName(notes, hostname, steps)) return false;
+  if (!await resolveName(notes, hostname, options)) return false;
   const startedAt = performance.now();
   try {
-    const connection = await Deno.connect({ hostname, port, signal: AbortSignal.timeout(steps.timeoutMs) });
+    const connection = await Deno.connect({ hostname, port, signal: AbortSignal.timeout(options.timeoutMs) });
     connection.close();
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
     notes.error(
       isTimeout
-        ? `${hostname}:${port} does not accept a connection within ${steps.timeoutMs / 1000} s`
+        ? `${hostname}:${port} does not accept a connection within ${options.timeoutMs / 1000} s`
         : `Cannot connect to ${hostname}:${port}: ${reasonOf(error)}`,
       "Check base_url and the firewalls on the way",
     );
@@ -41,7 +41,7 @@ export async function checkConnection(notes: Notes, url: URL, steps: ConnectionC
     notes.ok(`${hostname}:${port} can be reached (${took})`);
     return true;
   }
-  return await checkTls(notes, { hostname, port, took, ...steps });
+  return await checkTls(notes, { hostname, port, took, ...options });
 }
 
 async function resolveName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {

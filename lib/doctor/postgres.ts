@@ -4,6 +4,7 @@
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";
+import { counted } from "../text.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import type { ConnectionCheckOptions } from "./connection.ts";
 import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
@@ -25,7 +26,7 @@ const NOTIFICATION_TIMEOUT_MS = 2_000;
 /** Checks the database without changing it. Returns no findings if the store is not Postgres. */
 export async function checkPostgres(
   { store }: Pick<Config, "store">,
-  steps: ConnectionCheckOptions,
+  options: ConnectionCheckOptions,
 ): Promise<Finding[]> {
   const notes = createNotes("store");
   if (store.kind !== "postgres") return notes.found;
@@ -36,14 +37,14 @@ export async function checkPostgres(
   try {
     sql = connect(store.url, 2);
     try {
-      await withTimeout(steps.timeoutMs, sql`SELECT 1`);
+      await withTimeout(options.timeoutMs, sql`SELECT 1`);
     } catch (error) {
       if (!isPoolerRefusal(error)) throw error;
       await sql.end({ timeout: 1 });
       sql = connect(store.url, 2, { isPooled: true });
       notes.ok("It is behind a pooler");
     }
-    await withTimeout(steps.timeoutMs, checkDatabase(notes, { sql, where, ...steps }));
+    await withTimeout(options.timeoutMs, checkDatabase(notes, { sql, where, ...options }));
   } catch (error) {
     notes.error(
       `${where} cannot be used: ${reasonOf(error)}`,
@@ -72,8 +73,8 @@ async function checkDatabase(notes: Notes, server: PostgresServer): Promise<void
   }
   await checkServer(notes, sql);
   await checkClock(notes, server);
-  await checkShape(notes, sql);
-  await checkOthers(notes, sql);
+  await checkSchema(notes, sql);
+  await checkConnections(notes, sql);
   await checkNotifications(notes, sql);
 }
 
@@ -101,13 +102,15 @@ async function checkClock(notes: Notes, { sql, now }: PostgresServer): Promise<v
   const ahead = (before + now()) / 2 - row.at;
   const text = `${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the database's`;
   if (Math.abs(ahead) <= MAX_CLOCK_DIFFERENCE_MS) notes.ok("Its clock agrees with this machine's");
-  else {notes.warn(
+  else {
+    notes.warn(
       `This machine's clock is ${text}`,
       "Synchronize both over the network (NTP): leases and expiry depend on them",
-    );}
+    );
+  }
 }
 
-async function checkShape(notes: Notes, sql: Sql): Promise<void> {
+async function checkSchema(notes: Notes, sql: Sql): Promise<void> {
   const { MIGRATIONS } = await import("../store/postgres/migrations.ts");
   const [table] = await sql<{ there: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS there`;
   if (table?.there !== true) return notes.ok("It has no tables yet; the first start creates them");
@@ -122,7 +125,7 @@ async function checkShape(notes: Notes, sql: Sql): Promise<void> {
   else notes.ok(`Its tables have schema ${version}; the next start migrates them to ${MIGRATIONS.length}`);
 }
 
-async function checkOthers(notes: Notes, sql: Sql): Promise<void> {
+async function checkConnections(notes: Notes, sql: Sql): Promise<void> {
   const [row] = await sql<{ connections: number; machines: number; used: number; limit: number }[]>`
     SELECT count(*) FILTER (WHERE ours)::int AS connections,
       count(DISTINCT client_addr) FILTER (WHERE ours)::int AS machines,
@@ -136,8 +139,8 @@ async function checkOthers(notes: Notes, sql: Sql): Promise<void> {
   const { connections, machines, used, limit } = row;
   if (connections === 0) notes.ok("No gateway is connected to it");
   else {
-    const from = machines === 0 ? "this machine" : `${machines} ${machines === 1 ? "machine" : "machines"}`;
-    notes.ok(`Gateways on ${from} have ${connections} ${connections === 1 ? "connection" : "connections"} to it`);
+    const from = machines === 0 ? "this machine" : counted(machines, "machine");
+    notes.ok(`Gateways on ${from} have ${counted(connections, "connection")} to it`);
   }
   if (limit - used < NODE_CONNECTIONS) {
     notes.warn(

@@ -17,7 +17,7 @@ type RedisSettings = Pick<Config, "limits_store" | "nodes">;
 /** Checks the server without storing anything. Returns no findings if limits are counted in memory. */
 export async function checkRedis(
   { limits_store: address, nodes }: RedisSettings,
-  steps: ConnectionCheckOptions,
+  options: ConnectionCheckOptions,
 ): Promise<Finding[]> {
   const notes = createNotes("limits_store");
   if (address.kind !== "redis") return notes.found;
@@ -27,7 +27,7 @@ export async function checkRedis(
   const redis = new Redis(address.url.reveal(), {
     lazyConnect: true,
     enableReadyCheck: false,
-    connectTimeout: steps.timeoutMs,
+    connectTimeout: options.timeoutMs,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
@@ -35,7 +35,7 @@ export async function checkRedis(
   let lastError: unknown;
   redis.on("error", (error: unknown) => lastError = error);
   try {
-    await withTimeout(steps.timeoutMs, checkAnswers(notes, { redis, where, timeoutMs: nodes.limits_timeout_ms }));
+    await withTimeout(options.timeoutMs, checkAnswers(notes, { redis, where, timeoutMs: nodes.limits_timeout_ms }));
   } catch (error) {
     notes.error(
       `${where} cannot be used: ${reasonOf(lastError ?? error)}`,

@@ -195,7 +195,7 @@ function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | 
   );
 }
 
-/** Returns the members of a multipart form that the server needs. A plain search is enough for its own tests. */
+/** Returns the members of a multipart form that the server needs. A text search is enough for the forms of tests. */
 function formMembers(body: string): JsonObject {
   const readField = (name: string) =>
     new RegExp(`name="${name}"(?:\\r\\n[^\\r\\n]*)*?\\r\\n\\r\\n([^\\r]*)`).exec(body)?.[1] ?? "";

@@ -37,7 +37,7 @@ export class Observer {
   }
 
   /** Records that a request has arrived. @returns its record, to which later events are added */
-  began({ id, method }: { id: string; method: string }, watching: ObserveOptions): RequestRecord {
+  began({ id, method }: { id: string; method: string }, observeOptions: ObserveOptions): RequestRecord {
     const record: RequestRecord = {
       id,
       method,
@@ -50,7 +50,7 @@ export class Observer {
       status: 0,
       waits: 1,
       trace: captureTraceContext(),
-      watching,
+      observeOptions,
     };
     this.#requests++;
     return record;
@@ -202,7 +202,7 @@ export class Observer {
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.counts.count(record, ms / 1000);
     if (record.trace !== undefined) writeRequestSpan(record, { ms, now: this.#now });
-    const { log, logged, probes } = record.watching;
+    const { log, logged, probes } = record.observeOptions;
     if (logged === "none") return;
     const isError = record.kind !== undefined || record.status >= 400;
     if (!isError && (logged === "errors" || !probes && isProbe(record))) return;

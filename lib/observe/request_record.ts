@@ -72,7 +72,7 @@ export interface RequestRecord {
   trace?: unknown;
   /** Number of events, such as the end of the stream, that must still come before the log line is written. */
   waits: number;
-  readonly watching: ObserveOptions;
+  readonly observeOptions: ObserveOptions;
 }
 
 /** Returns the endpoint of a request by its route. */

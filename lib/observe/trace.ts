@@ -78,8 +78,8 @@ export function nameServerSpan({ trace, method, route }: RequestRecord): void {
 }
 
 /**
- * Starts the span of an upstream request; `undefined` if tracing is off. It is for transports other than `fetch`, for
- * which Deno writes spans itself.
+ * Starts the span of an upstream request; `undefined` if tracing is off. Requests by `fetch` do not need it: Deno writes
+ * their spans itself.
  */
 export function startCallSpan(address: string): CallSpan | undefined {
   const context = api?.context?.active();

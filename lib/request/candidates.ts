@@ -65,13 +65,13 @@ export function readPreferences(provider: Prompt["provider"], gateway: Gateway):
 export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
   ids: Iterable<string>,
   preferences: ProviderPreferences,
-  candidateOf: (id: string) => C,
+  makeCandidate: (id: string) => C,
 ): C[] {
   let firstError: GatewayError | undefined;
   const usable: C[] = [];
   for (const id of ids) {
     try {
-      const candidate = candidateOf(id);
+      const candidate = makeCandidate(id);
       // Two names may mean the same model.
       if (!usable.some(({ model }) => model === candidate.model)) usable.push(candidate);
     } catch (thrown) {

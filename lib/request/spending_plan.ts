@@ -60,9 +60,7 @@ export function planSpending(
   return { cap, payable, maxCost };
 }
 
-/**
- * Returns the highest cost of a candidate. Without a budget it is 1 or 0, since only whether it costs anything matters.
- */
+/** Returns the highest cost of a candidate. Without budgets it only says whether it costs anything: 1 or 0. */
 function highestCost(
   { prompt, model, sheet, extraPrices }: Candidate,
   { cap, budgets, gateway }: { cap: OutputCap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },

@@ -30,15 +30,13 @@ const FAULTS_BEFORE_WORK: ReadonlySet<Fault | undefined> = new Set<Fault>([
   "unfit",
 ]);
 
-/** Codes of errors that another model may not have, because its context or moderation differs. */
+/** Codes of errors that depend on the model's context or moderation: another model may accept the request. */
 const MODEL_ERRORS: ReadonlySet<string | undefined> = new Set(["context_length_exceeded", "content_policy_violation"]);
 
 /** Longest `retry-after` of a target after which the same request may try it again, in milliseconds. */
 const MAX_PAUSE_MS = 2_000;
 
-/**
- * Returns when a target may be tried again: if it names a short pause, after all others. Else the client must retry.
- */
+/** Returns when a target may be tried again: after all others if it requested a short pause, otherwise never. */
 function repeatAfterPause(retryAfterMs: number | undefined): FailureClass["repeat"] {
   return retryAfterMs !== undefined && retryAfterMs <= MAX_PAUSE_MS ? "last" : "never";
 }

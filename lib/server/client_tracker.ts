@@ -44,14 +44,12 @@ function sendsCredential({ head }: GuardedRequest): boolean {
 }
 
 /**
- * Counts a failed authentication if the request has a credential. Later credentials of the address are still checked,
- * because clients that share an address must not lock each other out.
+ * Throws the error of a failed authentication. If the request has a credential, the failure is counted for the client's
+ * address first. Later credentials of the address are still checked, because clients that share an address must not
+ * lock each other out.
  * @throws {GatewayError} as `refuseCredential`, or `failure.error` if nothing is counted
  */
-export function countFailure(
-  guarded: GuardedRequest,
-  failure: Failure,
-): never {
+export function failAuthentication(guarded: GuardedRequest, failure: Failure): never {
   if (toGatewayError(failure.error).kind !== "unauthenticated") throw failure.error;
   if (!sendsCredential(guarded) && !failure.queryKey) throw failure.error;
   refuseCredential(guarded, failure);

@@ -98,7 +98,7 @@ export interface ServerState {
 export interface GatewaySettings {
   readonly gateway: Gateway;
   /** Options for observing requests. */
-  readonly watching: ObserveOptions;
+  readonly observeOptions: ObserveOptions;
   readonly origins: readonly string[];
   readonly limits: BodyLimits;
   /** Limits for bodies of the admin side, which are small. */
@@ -141,7 +141,7 @@ export function cacheSettings(
     const limits = options.limits ?? bodyLimits(config);
     return latest = {
       gateway,
-      watching: {
+      observeOptions: {
         log: (line) => isUnauthenticated(line) ? logUnauthenticated(line, log) : log(line),
         logged: config.log.requests,
         probes: config.log.probes,
@@ -159,10 +159,10 @@ export function beginExchange(
   settings: GatewaySettings,
   { routes, drain }: ServerState,
 ): Exchange {
-  const { gateway, watching, origins } = settings;
+  const { gateway, observeOptions, origins } = settings;
   const { method } = request;
   const known = KNOWN_METHODS.has(method) ? method : "other";
-  const record = gateway.observer.began({ id: requestId, method: known }, watching);
+  const record = gateway.observer.began({ id: requestId, method: known }, observeOptions);
   const head = new Head(request.headers);
   const addressed = { url: request.url, headers: head };
   const match = routes.known(addressed);

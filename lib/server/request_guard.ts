@@ -5,7 +5,7 @@ import { type Caller, requireEndpoint, requireProtocol } from "../access/permiss
 import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";
-import { addressOf, type ClientTracker, countFailure, type GuardedRequest } from "./client_tracker.ts";
+import { addressOf, type ClientTracker, failAuthentication, type GuardedRequest } from "./client_tracker.ts";
 import type { OperatorRole } from "../access/console_session.ts";
 import type { AdminConfig } from "../config.ts";
 import { hasConsole, isFromThisMachine, requireReading, sessionOf } from "./console_guard.ts";
@@ -79,7 +79,7 @@ function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTr
   try {
     return authenticateAdmin(guarded.head, admin);
   } catch (error) {
-    countFailure(guarded, { clients, error, isOperators: true });
+    return failAuthentication(guarded, { clients, error, isOperators: true });
   }
 }
 
@@ -129,7 +129,7 @@ async function authorizeCaller(
   try {
     caller = await authenticate(head, { credential, keys, queryKey, found, address: () => addressOf(guarded) });
   } catch (error) {
-    countFailure(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
+    return failAuthentication(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
   }
   try {
     if (protocol !== undefined) requireProtocol(caller, protocol);

@@ -120,8 +120,8 @@ export interface EntryAttempt {
   /** Public id of the model. */
   model: string;
   /**
-   * `success`, the failure class as in metrics, `unfit` where the target cannot express the request, or `broken` where
-   * its answer broke off after it had begun.
+   * `success`, the failure class as in metrics, `unfit` if the target cannot express the request, or `broken` if its
+   * answer broke off after it had begun.
    */
   outcome: string;
   /** Milliseconds until the answer began, broke off, or the attempt failed. */

@@ -2,9 +2,8 @@ import { assert, assertEquals, assertGreater, assertLess, assertNotEquals, asser
 import { GatewayError } from "../../lib/errors.ts";
 import { convertImage, endIdleWorkers } from "../../lib/images/codec.ts";
 import { encodeFile, openDecoder } from "../../lib/images/codec_files.ts";
-import { encodePng } from "../../lib/images/codec_png.ts";
+import { encodePng, isOpaque } from "../../lib/images/codec_png.ts";
 import { blank, flatten, orient, type Pixels } from "../../lib/canvas/pixels.ts";
-import { isOpaque } from "../../lib/images/codec_png.ts";
 import type { ImageFormat, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/billing/image_size.ts";
 import { skipInQuick } from "../support/skip.ts";

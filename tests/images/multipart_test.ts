@@ -318,28 +318,6 @@ Deno.test("readMultipart() stops at the first error and abandons the body", asyn
   assertStringIncludes((await refusal(upload(broken))).message, "connection was closed early");
 });
 
-Deno.test("readMultipart() ends a slow body with 408: by silence, rate and total time", async () => {
-  const slowly = (piece: string, pauseMs: number) => {
-    let timer: ReturnType<typeof setInterval> | undefined;
-    return new ReadableStream<Uint8Array>({
-      start(controller) {
-        controller.enqueue(latin("--b\r\n" + part('name="f"; filename="f"', "")));
-        timer = setInterval(() => controller.enqueue(latin(piece)), pauseMs);
-      },
-      cancel: () => clearInterval(timer),
-    });
-  };
-  const cases: [string, ReadableStream<Uint8Array>, Partial<MultipartRules["pace"]>][] = [
-    ["silence", slowly("x", 1000), {}],
-    ["rate", slowly("x", 20), { gapMs: 5000, totalMs: 5000 }],
-    ["total", slowly("x".repeat(200), 20), { totalMs: 400 }],
-  ];
-  await Promise.all(cases.map(async ([name, pieces, pace]) => {
-    const request = upload(pieces);
-    assertEquals((await refusal(request, { pace: { ...RULES.pace, ...pace } })).kind, "too_slow", name);
-  }));
-});
-
 Deno.test("readMultipart() agrees with Request.formData() on well-formed bodies", async () => {
   const { below, pick } = seeded(12_345);
   const crumbs = [

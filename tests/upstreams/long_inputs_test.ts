@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
 import { runToEnd } from "../../lib/scheduler.ts";
-import type { ContentBlock, Message } from "../../lib/protocols/canonical/types.ts";
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Protocol } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json/mod.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/upstream.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";

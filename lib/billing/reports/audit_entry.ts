@@ -23,6 +23,7 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     if (cost !== entry.cost) faults.push(amountFault("cost", { stored: entry.cost, computed: cost }));
     if (overrun !== entry.overrun) faults.push(amountFault("overrun", { stored: entry.overrun, computed: overrun }));
     faults.push(...imageFaults(entry), ...contextTierFaults(entry));
+    // These two throw for invalid amounts.
     listPostings(entry);
     parseUsd(entry.details?.upstream_usd ?? "0");
   } catch (error) {

@@ -1,6 +1,5 @@
 /** The part of the audit that compares the sums of end users' budgets with the entries. */
-import type { Entry, LedgerStore, UserSum } from "../../store/ledger.ts";
-import { readUserAccount, userAccount } from "../../store/ledger.ts";
+import { type Entry, type LedgerStore, readUserAccount, userAccount, type UserSum } from "../../store/ledger.ts";
 import { dayName } from "../../store/days.ts";
 import { formatUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";

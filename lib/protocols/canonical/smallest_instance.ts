@@ -168,12 +168,12 @@ function smallestText(schema: JsonObject, walk: Walk): string | undefined {
 /** Returns the allowed number nearest to 0. */
 function smallestNumber(schema: JsonObject, integer: boolean): number | undefined {
   // Draft 4 has `exclusiveMinimum: true` beside `minimum`.
-  const bound = (inclusive: Json | undefined, exclusive: Json | undefined) =>
+  const exclusiveBound = (inclusive: Json | undefined, exclusive: Json | undefined) =>
     numberIn(exclusive) ?? (exclusive === true ? numberIn(inclusive) : undefined);
   const low = numberIn(schema.minimum) ?? -Infinity;
-  const above = bound(schema.minimum, schema.exclusiveMinimum) ?? -Infinity;
+  const above = exclusiveBound(schema.minimum, schema.exclusiveMinimum) ?? -Infinity;
   const high = numberIn(schema.maximum) ?? Infinity;
-  const below = bound(schema.maximum, schema.exclusiveMaximum) ?? Infinity;
+  const below = exclusiveBound(schema.maximum, schema.exclusiveMaximum) ?? Infinity;
   const fits = (x: number) => Number.isFinite(x) && x >= low && x > above && x <= high && x < below;
   const multiple = numberIn(schema.multipleOf);
   const step = integer && !(multiple !== undefined && Number.isInteger(multiple)) ? 1 : multiple;

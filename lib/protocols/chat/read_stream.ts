@@ -4,8 +4,7 @@ import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../ca
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
-import { valueOf } from "../frame_template.ts";
+import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
@@ -119,7 +118,7 @@ function usageOf(body: JsonObject): TokenUsage | undefined {
   return readUsage(body.usage) ?? readUsage(firstChoice(body)?.usage) ?? readUsage(objectOf(body.x_groq)?.usage);
 }
 
-/** True for an error, which may come with or without choices, and in an event or a member called `error`. */
+/** Returns whether a body is an error: it has a member `error`, is an event `error`, or says so in `object`. */
 function isFailure(body: JsonObject, event?: string): boolean {
   return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
@@ -210,7 +209,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["sensitive", "refusal"],
 ]);
 
-/** Finish reasons of failed answers, at OpenRouter and Mistral, vLLM, DeepSeek, and GLM. */
+/** Finish reasons of failed answers: `error` of OpenRouter and Mistral, then those of vLLM, DeepSeek and GLM. */
 const FAILURE_REASONS: ReadonlySet<string> = new Set([
   "error",
   "abort",

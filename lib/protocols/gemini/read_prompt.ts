@@ -1,6 +1,12 @@
 /** Reads the body of `generateContent`, with the model and the streaming mode of the URL as members. */
-import type { OutputFormat, Prompt, Reasoning, Sampling, UnknownMembers } from "../canonical/types.ts";
-import { EFFORTS } from "../canonical/types.ts";
+import {
+  EFFORTS,
+  type OutputFormat,
+  type Prompt,
+  type Reasoning,
+  type Sampling,
+  type UnknownMembers,
+} from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";

@@ -5,8 +5,7 @@ import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/type
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import { templateParser, type TemplateRule, type VariableMember } from "../frame_template.ts";
-import { valueOf } from "../frame_template.ts";
+import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import { numberOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { errorInside } from "../vendor_error.ts";

@@ -36,8 +36,8 @@ export function redactedMembers(): UnknownMembers {
 }
 
 /**
- * True for reasoning that is written as `redacted_thinking`: it was such a block, or came through another protocol,
- * which keeps only Anthropic's signature with its id.
+ * Returns whether reasoning is written as `redacted_thinking`: it was read from such a block, or another protocol
+ * returned it, which keeps only the signature and its id.
  */
 export function isRedacted(
   { unknownMembers }: { unknownMembers?: UnknownMembers },

@@ -3,8 +3,7 @@
  * clients need an `event:` line, a single start and an end.
  */
 import type { Frame } from "../codec.ts";
-import { findInFrame } from "../relay.ts";
-import { type Relay, withModel } from "../relay.ts";
+import { findInFrame, type Relay, withModel } from "../relay.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const START = "message_start";

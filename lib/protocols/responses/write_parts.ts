@@ -10,7 +10,7 @@ import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
 /** The author of a message. The parts of the model have other types than those of others. */
 export type MessageAuthor = "model" | "others";
 
-/** Types of parts that are kept as they are: audio, and files with an id at the vendor. */
+/** Types of parts that are kept as they are: audio, and images and files that the vendor stores under an id. */
 const VENDOR_PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input_file"]);
 
 /** True for blocks that are parts of a message, not items. */
@@ -20,7 +20,7 @@ export function isPart(block: ContentBlock): boolean {
 }
 
 /**
- * Writes a block as content parts. A block that the protocol cannot express there is added to `dropped`.
+ * Writes a block as content parts. Images of the model cannot be written, and are added to `dropped`.
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function writePart(block: ContentBlock, author: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {

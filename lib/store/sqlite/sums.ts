@@ -1,10 +1,9 @@
 /** Makes the sums and blocks of a SQLite database from entries, one block of entries at a time. */
 import type { DatabaseSync } from "node:sqlite";
 import { cacheSavings } from "../cache_savings.ts";
-import { DAY_MS, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
+import { DAY_MS, type SumKind, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
 import { FAILED_SQL } from "../search.ts";
 import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
-import type { SumKind } from "../days.ts";
 import type { LedgerStore, SumsHead } from "../ledger.ts";
 import type { SheetRows } from "./ledger_rows.ts";
 

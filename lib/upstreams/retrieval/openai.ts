@@ -1,8 +1,15 @@
 /** Embeddings in OpenAI's protocol, and reranking in the shape that Cohere, Jina and vLLM share. */
 import type { Target } from "../../catalog/model.ts";
 import { type Edits, isObject, type Json, type JsonObject, spliceBody, writeJson } from "../../json/mod.ts";
-import type { Embeddings, Reranking, RerankRequest, RetrievalBody, RetrievalCall } from "../../retrieval/types.ts";
-import type { EmbeddingInput, EmbeddingsRequest } from "../../retrieval/types.ts";
+import type {
+  EmbeddingInput,
+  Embeddings,
+  EmbeddingsRequest,
+  Reranking,
+  RerankRequest,
+  RetrievalBody,
+  RetrievalCall,
+} from "../../retrieval/types.ts";
 import type { WholeAnswer } from "../answers.ts";
 import type { ResendableBody } from "../transport.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";

@@ -1,9 +1,8 @@
 /** Gemini's protocol for clients, in a whole gateway: relayed, translated, refused, billed. */
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
-import { STREAMED, WHOLE } from "../../upstream/replies.ts";
 
 const PATH = "/v1beta/models/acme/one:generateContent";
 const STREAM = "/v1beta/models/acme/one:streamGenerateContent";
@@ -154,44 +153,6 @@ Deno.test("hosted tools, files and stored contents need permission, in any spell
 });
 
 const RICH = { hosted_tools: ["web_search"] };
-
-Deno.test("models behind the other protocols answer, whole and streamed", async () => {
-  for (const spoken of ["chat", "responses", "messages"] as const) {
-    await using server = startUpstream(({ stream }) =>
-      stream ? events(STREAMED[spoken].join("")) : json(WHOLE[spoken])
-    );
-    await using gateway = startGateway(oneModel(spoken, server.url));
-    const body = JSON.stringify({ ...JSON.parse(BODY), safetySettings: [{ category: "x" }] });
-    const whole = await post(gateway, PATH, body);
-    assertEquals(whole.headers.get("x-sluice-dropped"), "safetySettings");
-    const { candidates, usageMetadata } = await whole.json();
-    assertEquals(candidates, [
-      { content: { parts: [{ text: "Hello there" }], role: "model" }, finishReason: "STOP", index: 0 },
-    ]);
-    assertEquals([usageMetadata.promptTokenCount, usageMetadata.totalTokenCount], [7, 9]);
-    const streamed = await (await post(gateway, `${STREAM}?alt=sse`, BODY)).text();
-    assertStringIncludes(streamed, '"text":"Hello"');
-    assertMatch(streamed, /"finishReason":"STOP".*"sluice_cost":"0"\}\n\n$/);
-  }
-});
-
-Deno.test("a budget's output limit goes into generationConfig", async () => {
-  await using server = startUpstream(() => json(ANSWER));
-  const pricing = { prompt: "0", completion: "0.001" };
-  await using gateway = startGateway({
-    upstreams: { one: upstream("gemini", server.url) },
-    models: [model("acme/one", [{ upstream: "one", model: "real-one" }], { pricing })],
-    groups: { default: { key_budget: { usd: "10", period: "total" } } },
-  });
-  for (const config of [undefined, { topK: 3 }]) {
-    const body = JSON.stringify({ ...JSON.parse(BODY), ...(config !== undefined && { generationConfig: config }) });
-    const response = await post(gateway, PATH, body);
-    const most = Number(response.headers.get("x-sluice-max-tokens"));
-    assert(response.status === 200 && most > 0, `${response.status} ${most}`);
-    await response.body?.cancel();
-    assertEquals(server.requests.at(-1)?.json.generationConfig, { ...config, maxOutputTokens: most });
-  }
-});
 
 Deno.test("an exhausted budget has the reason at which Gemini CLI gives up, and no detail that replaces the text", async () => {
   await using server = startUpstream(() => json(ANSWER));

@@ -168,28 +168,6 @@ Deno.test("failures are logged by kind: before or within the answer, of the upst
   assertEquals([gone?.ending, gone?.kind], ["client_disconnected", undefined]);
 });
 
-Deno.test("a disconnect before the answer is not a failure", async () => {
-  for (const stream of [false, true]) {
-    const hang = Promise.withResolvers<void>();
-    const leave = new AbortController();
-    await using server = startUpstream(() => {
-      leave.abort();
-      return json(WHOLE.chat, { before: hang.promise });
-    });
-    await using gateway = startGateway(oneModel("chat", server.url));
-    const pending = fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${gateway.key.key}` },
-      body: JSON.stringify(prompt("chat", { stream })),
-      signal: leave.signal,
-    });
-    assertEquals(await pending.then(({ status }) => status, ({ name }) => name), "AbortError");
-    const [line] = await lines(gateway, 1);
-    assertEquals([line?.status, line?.ending, line?.level, line?.kind], [499, "failed", "info", undefined]);
-    hang.resolve();
-  }
-});
-
 Deno.test("log.requests suppresses lines, and metrics still count", async () => {
   const cases = [["all", 2], ["errors", 1], ["none", 0]] as const;
   for (const [requests, expected] of cases) {

@@ -103,20 +103,6 @@ Deno.test("readPrompt() reads output formats", () => {
   }
 });
 
-Deno.test("readPrompt() reads the tool choice", () => {
-  const tools = [{ type: "function", function: { name: "look" } }];
-  const cases: [choice: Json, read: Prompt["toolChoice"]][] = [
-    [null, undefined],
-    ["auto", { type: "auto" }],
-    ["none", { type: "none" }],
-    ["required", { type: "required" }],
-    [tools[0] ?? null, { type: "tool", name: "look" }],
-  ];
-  for (const [tool_choice, expected] of cases) {
-    assertEquals(read(request({ tools, tool_choice })).toolChoice, expected);
-  }
-});
-
 Deno.test("readPrompt() rejects contradictions and unsupported requests", () => {
   const look = { type: "function", function: { name: "look" } };
   const user = (part: JsonObject) => request({ messages: [{ role: "user", content: [part] }] });

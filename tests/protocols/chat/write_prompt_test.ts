@@ -20,8 +20,6 @@ function writeMessages(messages: Message[], target?: WriteTarget): Json | undefi
   return write({ messages }, target).messages;
 }
 
-const LOOK = { type: "function", name: "look" } as const;
-
 /** A request again, in the normal forms that are named in the comment of `writePrompt()`. */
 function writeBack(body: JsonObject, target: WriteTarget): JsonObject {
   return runToEnd(chatUpstream.writePrompt(chat.readPrompt(body), target));
@@ -76,32 +74,6 @@ Deno.test("writePrompt() reverses readPrompt() in normal form: parts, cache mark
 Deno.test("writePrompt() keeps a member called __proto__ as a member", () => {
   const body = JSON.parse('{"model":"a","messages":[{"role":"user","content":"Hi"}],"__proto__":{"a":1}}');
   assert(JSON.stringify(writeBack(body, targetOf())).includes('"__proto__":{"a":1}'));
-});
-
-Deno.test("writePrompt() writes one message for an assistant turn", () => {
-  const cases: [blocks: ContentBlock[], message: JsonObject][] = [
-    [[{ type: "text", text: "A" }, { type: "text", text: "B" }], { content: "AB" }],
-    [[], { content: "" }],
-    [[{ type: "refusal", text: "No." }], { content: null, refusal: "No." }],
-    [
-      [
-        { type: "text", text: "A" },
-        { type: "tool_call", id: "c1", name: "look", arguments: "" },
-        { type: "text", text: "B" },
-        { type: "tool_call", id: "c2", name: "sql", arguments: "select 1", custom: true },
-      ],
-      {
-        content: "AB",
-        tool_calls: [
-          { id: "c1", type: "function", function: { name: "look", arguments: "{}" } },
-          { id: "c2", type: "custom", custom: { name: "sql", input: "select 1" } },
-        ],
-      },
-    ],
-  ];
-  for (const [blocks, message] of cases) {
-    assertEquals(writeMessages([{ role: "assistant", blocks }]), [{ role: "assistant", ...message }]);
-  }
 });
 
 Deno.test("writePrompt() writes files as parts, and text files as text", () => {
@@ -178,6 +150,49 @@ Deno.test("writePrompt() returns reasoning to upstreams that accept it, and name
   }
 });
 
+Deno.test("effortOfBudget() has a threshold per effort", () => {
+  const cases: [number, string][] = [[1_024, "low"], [2_047, "low"], [2_048, "medium"], [8_192, "high"], [
+    24_576,
+    "xhigh",
+  ]];
+  for (const [budget, effort] of cases) assertEquals(effortOfBudget(budget), effort);
+});
+
+Deno.test("writePrompt() requests usage in every stream, and hashes long user ids", () => {
+  assertEquals(write({ stream: true, includeUsage: false }).stream_options, { include_usage: true });
+  const user = "u".repeat(65);
+  const { user: written } = write({ user });
+  assert(typeof written === "string" && /^[0-9a-f]{64}$/.test(written));
+  assertEquals(write({ user }).user, written);
+  assertEquals(write({ user: "u".repeat(64) }).user, "u".repeat(64));
+});
+
+Deno.test("writePrompt() writes one message for an assistant turn", () => {
+  const cases: [blocks: ContentBlock[], message: JsonObject][] = [
+    [[{ type: "text", text: "A" }, { type: "text", text: "B" }], { content: "AB" }],
+    [[], { content: "" }],
+    [[{ type: "refusal", text: "No." }], { content: null, refusal: "No." }],
+    [
+      [
+        { type: "text", text: "A" },
+        { type: "tool_call", id: "c1", name: "look", arguments: "" },
+        { type: "text", text: "B" },
+        { type: "tool_call", id: "c2", name: "sql", arguments: "select 1", custom: true },
+      ],
+      {
+        content: "AB",
+        tool_calls: [
+          { id: "c1", type: "function", function: { name: "look", arguments: "{}" } },
+          { id: "c2", type: "custom", custom: { name: "sql", input: "select 1" } },
+        ],
+      },
+    ],
+  ];
+  for (const [blocks, message] of cases) {
+    assertEquals(writeMessages([{ role: "assistant", blocks }]), [{ role: "assistant", ...message }]);
+  }
+});
+
 Deno.test("writePrompt() writes the reasoning effort", () => {
   const cases: [reasoning: Reasoning, effort: string | undefined, dropped: string[]][] = [
     [{ effort: "high" }, "high", []],
@@ -201,52 +216,4 @@ Deno.test("writePrompt() writes the reasoning effort", () => {
   const none = targetOf({ row: { reasoning: undefined } });
   assertEquals("reasoning_effort" in write({ reasoning: { mode: "off" } }, none), false);
   assertEquals(none.dropped.names, []);
-});
-
-Deno.test("effortOfBudget() has a threshold per effort", () => {
-  const cases: [number, string][] = [[1_024, "low"], [2_047, "low"], [2_048, "medium"], [8_192, "high"], [
-    24_576,
-    "xhigh",
-  ]];
-  for (const [budget, effort] of cases) assertEquals(effortOfBudget(budget), effort);
-});
-
-Deno.test("writePrompt() writes tools and the choice among them", () => {
-  const target = targetOf();
-  const body = write({
-    tools: [
-      { ...LOOK, description: "Looks", parameters: { type: "object" }, strict: false },
-      { type: "custom", name: "sql", format: { type: "grammar", syntax: "lark", definition: "start: /.+/" } },
-    ],
-    toolChoice: { type: "allowed", mode: "required", names: ["sql", "look"] },
-    parallelToolCalls: false,
-  }, target);
-  assertEquals(body.tools, [
-    {
-      type: "function",
-      function: { name: "look", description: "Looks", parameters: { type: "object" }, strict: false },
-    },
-    {
-      type: "custom",
-      custom: { name: "sql", format: { type: "grammar", grammar: { syntax: "lark", definition: "start: /.+/" } } },
-    },
-  ]);
-  assertEquals(body.tool_choice, {
-    type: "allowed_tools",
-    allowed_tools: {
-      mode: "required",
-      tools: [{ type: "custom", custom: { name: "sql" } }, { type: "function", function: { name: "look" } }],
-    },
-  });
-  assertEquals(body.parallel_tool_calls, false);
-  assertEquals(target.dropped.names, []);
-});
-
-Deno.test("writePrompt() requests usage in every stream, and hashes long user ids", () => {
-  assertEquals(write({ stream: true, includeUsage: false }).stream_options, { include_usage: true });
-  const user = "u".repeat(65);
-  const { user: written } = write({ user });
-  assert(typeof written === "string" && /^[0-9a-f]{64}$/.test(written));
-  assertEquals(write({ user }).user, written);
-  assertEquals(write({ user: "u".repeat(64) }).user, "u".repeat(64));
 });

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { ContentBlock, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import type { Model } from "../../../lib/catalog/model.ts";
 import { type JsonObject, writeJson } from "../../../lib/json/mod.ts";
 import { text, write } from "./prompts.ts";
@@ -7,32 +7,6 @@ import { text, write } from "./prompts.ts";
 const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["low", "medium", "high"] } };
 const MANUAL: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
 const BOTH: Partial<Model> = { reasoning: { modes: ["manual", "adaptive"], efforts: ["minimal", "low", "high"] } };
-
-Deno.test("media become bytes or a URL, and their name is dropped and named", () => {
-  const { body, dropped } = write({
-    messages: [{
-      role: "user",
-      blocks: [
-        { type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" } },
-        { type: "media", media: { kind: "bytes", mediaType: "application/pdf", base64: "JVBERg==" }, name: "a.pdf" },
-        { type: "media", media: { kind: "url", url: "https://example.test/a.JPG?b" } },
-        { type: "media", media: { kind: "url", url: "https://example.test/a" } },
-        { type: "media", media: { kind: "url", url: "gs://bucket/a.mp4", mediaType: "video/mp4" } },
-      ],
-    }],
-  });
-  assertEquals(body.contents, [{
-    role: "user",
-    parts: [
-      { inlineData: { mimeType: "image/png", data: "aGk=" } },
-      { inlineData: { mimeType: "application/pdf", data: "JVBERg==" } },
-      { fileData: { mimeType: "image/jpeg", fileUri: "https://example.test/a.JPG?b" } },
-      { fileData: { fileUri: "https://example.test/a" } },
-      { fileData: { mimeType: "video/mp4", fileUri: "gs://bucket/a.mp4" } },
-    ],
-  }]);
-  assertEquals(dropped, ["filename"]);
-});
 
 Deno.test("arguments of a call are an object", () => {
   const cases: [string, string, boolean?][] = [
@@ -204,40 +178,6 @@ Deno.test("tools become declarations with complete schemas", () => {
   assertEquals(dropped, ["parallel_tool_calls", "strict"]);
 });
 
-Deno.test("the tool choice becomes a mode", () => {
-  const tools: Prompt["tools"] = [{ type: "function", name: "f" }];
-  const cases: [Prompt["toolChoice"], JsonObject | undefined][] = [
-    [undefined, undefined],
-    [{ type: "auto" }, { mode: "AUTO" }],
-    [{ type: "none" }, { mode: "NONE" }],
-    [{ type: "required" }, { mode: "ANY" }],
-    [{ type: "tool", name: "f" }, { mode: "ANY", allowedFunctionNames: ["f"] }],
-    [{ type: "allowed", mode: "required", names: ["f"] }, { mode: "ANY", allowedFunctionNames: ["f"] }],
-    [{ type: "allowed", mode: "auto", names: ["f"] }, { mode: "VALIDATED", allowedFunctionNames: ["f"] }],
-  ];
-  for (const [toolChoice, config] of cases) {
-    const { body, dropped } = write({ tools, ...(toolChoice && { toolChoice }) });
-    assertEquals(body.toolConfig, config && { functionCallingConfig: config });
-    assertEquals(dropped, []);
-  }
-  assertEquals(write({ toolChoice: { type: "required" } }).dropped, ["tool_choice"]);
-  assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);
-});
-
-Deno.test("members that the protocol lacks are dropped and named in the client's terms", () => {
-  const members: Partial<Prompt> = { user: "u1", sampling: { logitBias: { "50256": -100 } }, parallelToolCalls: false };
-  const cases: [Prompt["protocol"], string[]][] = [
-    ["chat", ["safety_identifier", "logit_bias", "parallel_tool_calls"]],
-    ["responses", ["user", "logit_bias", "parallel_tool_calls"]],
-    ["messages", ["metadata.user_id", "logit_bias", "tool_choice.disable_parallel_tool_use"]],
-  ];
-  for (const [protocol, expected] of cases) {
-    const { body, dropped } = write({ ...members, protocol });
-    assertEquals(body, { contents: [{ role: "user", parts: [{ text: "Hi" }] }] });
-    assertEquals(dropped, expected);
-  }
-});
-
 Deno.test("reasoning depth becomes a budget or a level, as the model requires", () => {
   const shown = { includeThoughts: true };
   const cases: [string, Reasoning | undefined, Partial<Model>, JsonObject | undefined, string[]?][] = [
@@ -282,4 +222,9 @@ Deno.test("reasoning depth becomes a budget or a level, as the model requires", 
     assertEquals(body.generationConfig, config && { thinkingConfig: config }, name);
     assertEquals(dropped, names, name);
   }
+});
+
+Deno.test("a forced choice without functions is dropped and named", () => {
+  assertEquals(write({ toolChoice: { type: "required" } }).dropped, ["tool_choice"]);
+  assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);
 });

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { ContentBlock, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
@@ -215,21 +215,6 @@ Deno.test("readPrompt() keeps a member named __proto__ as a member", () => {
   const members = messages.readPrompt(body).unknownMembers?.members ?? {};
   assertEquals(Object.getOwnPropertyDescriptor(members, "__proto__")?.value, { x: 1 });
   assertEquals(Object.getPrototypeOf(members), Object.prototype);
-});
-
-Deno.test("readPrompt() maps thinking and effort", () => {
-  const cases: [JsonObject, Reasoning | undefined][] = [
-    [{}, undefined],
-    [{ thinking: null, output_config: {} }, undefined],
-    [{ output_config: { effort: "low" } }, { effort: "low" }],
-    [{ thinking: { type: "disabled" } }, { mode: "off" }],
-    [{ thinking: { type: "adaptive", display: "omitted" } }, { mode: "adaptive", display: "omitted" }],
-    [{ thinking: { type: "adaptive" }, output_config: { effort: "max" } }, { mode: "adaptive", effort: "max" }],
-    [{ max_tokens: 2000, thinking: { type: "enabled", budget_tokens: 1999 } }, { mode: "manual", budgetTokens: 1999 }],
-  ];
-  for (const [members, expected] of cases) {
-    assertEquals(read(base(members)).reasoning, expected, JSON.stringify(members));
-  }
 });
 
 Deno.test("readPrompt() takes max_tokens 0, which only fills the prompt cache", () => {

@@ -239,30 +239,6 @@ Deno.test("readPrompt() keeps the spelling of numbers in unknown members", () =>
   assertEquals(JSON.stringify(responses.readPrompt(body).tools), JSON.stringify(body.tools));
 });
 
-Deno.test("readPrompt() keeps sampling, limits and identity", () => {
-  const { sampling, user, unknownMembers, truncation } = read({
-    temperature: 0,
-    top_p: 0,
-    presence_penalty: -1,
-    frequency_penalty: 1,
-    top_logprobs: 2,
-    include: ["message.output_text.logprobs"],
-    safety_identifier: "s",
-    truncation: "auto",
-    ["__proto__"]: { own: true },
-  });
-  assertEquals(sampling, {
-    temperature: 0,
-    topP: 0,
-    presencePenalty: -1,
-    frequencyPenalty: 1,
-    logprobs: true,
-    topLogprobs: 2,
-  });
-  assertEquals([user, truncation], ["s", "auto"]);
-  assertEquals(JSON.stringify(unknownMembers?.members), '{"safety_identifier":"s","__proto__":{"own":true}}');
-});
-
 Deno.test("readPrompt() rejects and names unsupported members", () => {
   const part = (content: JsonObject) => ({ input: [{ role: "user", content: [content] }] });
   const cases: [members: JsonObject, param: string, message: RegExp][] = [

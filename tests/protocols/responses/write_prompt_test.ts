@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { runToEnd } from "../../../lib/scheduler.ts";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
-import type { Message, Prompt, Reasoning, Tool } from "../../../lib/protocols/canonical/types.ts";
+import type { Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
@@ -240,98 +240,6 @@ Deno.test("unsigned reasoning returns to upstreams that require it", () => {
   assertEquals(body.input, [{ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] }]);
 });
 
-Deno.test("written requests pass the client-side schema", () => {
-  const everything: Partial<Prompt> = {
-    messages: [
-      { role: "system", blocks: [{ type: "text", text: "S" }] },
-      { role: "user", blocks: [{ type: "media", media: { kind: "url", url: "https://e.com/a.pdf" }, name: "A" }] },
-      { role: "assistant", blocks: [{ type: "tool_call", id: "c", name: "f", arguments: "" }] },
-      { role: "user", blocks: [{ type: "tool_result", callId: "c", blocks: [] }] },
-    ],
-    tools: [{ type: "function", name: "f" }],
-    toolChoice: { type: "allowed", mode: "auto", names: ["f"] },
-    maxTokens: 5,
-    sampling: { temperature: 1, topP: 1, logprobs: true, topLogprobs: 1 },
-    reasoning: { effort: "low" },
-    format: { type: "json_schema", schema: {} },
-    user: "u",
-    stream: true,
-  };
-  const { body } = write(everything);
-  assertEquals(responses.schema.safeParse(body).error, undefined);
-  assertEquals(responses.readPrompt(body).messages.length, 4);
-});
-
-Deno.test("a translated conversation becomes items in the order of its blocks", () => {
-  const messages: Message[] = [
-    { role: "system", blocks: [{ type: "text", text: "One" }, { type: "text", text: "two" }] },
-    { role: "system", blocks: [{ type: "text", text: "Three" }] },
-    { role: "user", blocks: [{ type: "text", text: "Hi" }] },
-    {
-      role: "assistant",
-      blocks: [
-        { type: "reasoning", text: "Hm", signature: { issuer: "openai", value: "gAAA", id: "rs_1" } },
-        { type: "reasoning", text: "", hidden: true, signature: { issuer: "openai", value: "gBBB" } },
-        { type: "text", text: "A" },
-        { type: "text", text: "B" },
-        { type: "tool_call", id: "c1", name: "f", arguments: " " },
-        { type: "tool_call", id: "c2", name: "g", arguments: "", custom: true },
-        { type: "text", text: "C" },
-      ],
-    },
-    {
-      role: "user",
-      blocks: [
-        { type: "tool_result", callId: "c1", blocks: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
-        { type: "tool_result", callId: "c2", isError: true, blocks: [] },
-        {
-          type: "tool_result",
-          callId: "c3",
-          isError: true,
-          blocks: [{ type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" } }],
-        },
-        { type: "tool_result", callId: "c4", isError: true, blocks: [{ type: "text", text: "no" }] },
-        { type: "text", text: "Go" },
-        { type: "media", media: { kind: "url", url: "https://e.com/a.png" } },
-      ],
-    },
-    { role: "system", blocks: [{ type: "text", text: "Later" }] },
-  ];
-  const { body, dropped } = write({ messages, protocol: "messages" });
-  assertEquals(body.instructions, "One\ntwo\n\nThree");
-  assertEquals(body.input, [
-    messageOf("user", "Hi"),
-    { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm" }], encrypted_content: "gAAA" },
-    { type: "reasoning", summary: [], encrypted_content: "gBBB" },
-    {
-      type: "message",
-      role: "assistant",
-      content: [{ type: "output_text", text: "A" }, { type: "output_text", text: "B" }],
-    },
-    { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
-    { type: "custom_tool_call", call_id: "c2", name: "g", input: "" },
-    messageOf("assistant", "C"),
-    { type: "function_call_output", call_id: "c1", output: "a\nb" },
-    { type: "custom_tool_call_output", call_id: "c2", output: "[tool error]" },
-    {
-      type: "function_call_output",
-      call_id: "c3",
-      output: [
-        { type: "input_text", text: "[tool error]" },
-        { type: "input_image", image_url: "data:image/png;base64,aGk=" },
-      ],
-    },
-    { type: "function_call_output", call_id: "c4", output: "[tool error] no" },
-    {
-      type: "message",
-      role: "user",
-      content: [{ type: "input_text", text: "Go" }, { type: "input_image", image_url: "https://e.com/a.png" }],
-    },
-    messageOf("developer", "Later"),
-  ]);
-  assertEquals(dropped, []);
-});
-
 Deno.test("writePrompt() writes a file as data, address or text by its type", () => {
   const bytes = (mediaType: string) => ({ kind: "bytes" as const, mediaType, base64: "aGk=" });
   const cases: [Message["blocks"][number], JsonObject][] = [
@@ -363,22 +271,6 @@ Deno.test("writePrompt() writes a file as data, address or text by its type", ()
   }
   const audio: Message = { role: "user", blocks: [{ type: "media", media: bytes("audio/wav") }] };
   assertEquals(assertThrows(() => inputOf([audio]), GatewayError).kind, "invalid");
-});
-
-Deno.test("tools of other protocols state their strictness, and always have a schema", () => {
-  const tools: Tool[] = [
-    { type: "function", name: "f", description: "F", parameters: { type: "object", x: 1 }, strict: true },
-    { type: "function", name: "g" },
-    { type: "custom", name: "h", format: { type: "text" } },
-  ];
-  const { body, dropped } = write({ tools, toolChoice: { type: "tool", name: "h", custom: true } });
-  assertEquals(body.tools, [
-    { type: "function", name: "f", description: "F", parameters: { type: "object", x: 1 }, strict: true },
-    { type: "function", name: "g", parameters: { type: "object", properties: {} }, strict: false },
-    { type: "custom", name: "h", format: { type: "text" } },
-  ]);
-  assertEquals(body.tool_choice, { type: "custom", name: "h" });
-  assertEquals(dropped, []);
 });
 
 Deno.test("reasoning options become a supported effort", () => {
@@ -414,35 +306,6 @@ Deno.test("a model without reasoning gets neither an effort nor a request for to
   assertEquals([body.reasoning, body.include, body.store, dropped], [undefined, undefined, false, [
     "reasoning_effort",
   ]]);
-});
-
-Deno.test("options of other protocols are written or named", () => {
-  const plain = { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS };
-  const cases: [Partial<Prompt>, JsonObject, string[]?][] = [
-    [{}, {}],
-    [{ stream: true, maxTokens: 17 }, { stream: true, max_output_tokens: 17 }],
-    [{ sampling: { temperature: 0, topP: 1 } }, { temperature: 0, top_p: 1 }],
-    [
-      { sampling: { topK: 1, seed: 2, logitBias: {}, frequencyPenalty: 0, presencePenalty: 0 } },
-      {},
-      ["top_k", "seed", "logit_bias", "frequency_penalty", "presence_penalty"],
-    ],
-    [{ format: { type: "text" } }, { text: { format: { type: "text" } } }],
-    [{ format: { type: "json_schema", schema: { a: 1 } } }, {
-      text: { format: { type: "json_schema", name: "output", schema: { a: 1 }, strict: false } },
-    }],
-    [{ user: "u" }, { safety_identifier: "u" }],
-    [{ user: "u", protocol: "messages" }, { safety_identifier: "u", prompt_cache_key: "u" }],
-    [{ unknownMembers: { from: "responses", members: { text: { verbosity: "low" }, service_tier: "flex" } } }, {
-      text: { verbosity: "low" },
-      service_tier: "flex",
-    }],
-    [{ n: 1 }, {}],
-  ];
-  for (const [members, wanted, names = []] of cases) {
-    const { body, dropped } = write(members);
-    assertEquals([body, dropped], [{ ...plain, ...wanted }, names], JSON.stringify(members));
-  }
 });
 
 Deno.test("writePrompt() names the parameters that the model does not support", () => {

@@ -7,9 +7,8 @@ import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
-import { entryOf } from "../../billing/reports/entries.ts";
+import { entryOf, SHEET } from "../../billing/reports/entries.ts";
 import { entry, hold, ofKey, readChain } from "../behaviours_ledger.ts";
-import { SHEET } from "../../billing/reports/entries.ts";
 import { TABLES, withLedgers } from "./ledgers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
