@@ -84,10 +84,11 @@ export function startLiveGateway(
 /**
  * Reloads the configuration on SIGHUP, and when the file or the store's configuration changes. Returns a function that
  * stops this. Deno Deploy has neither signals nor a file that changes.
+ * @param file `path`: the file; absent: the default one. `since`: as for `watchFile`
  */
 export function startReloading(
   { reloader, config, store }: Pick<Gateway, "reloader" | "config" | "store">,
-  path = DEFAULT_FILE,
+  { path = DEFAULT_FILE, since }: { path?: string | undefined; since?: number } = {},
 ): () => void {
   const reloads = createReloadRequests(reloader);
   const ends = [reloads.end];
@@ -101,7 +102,6 @@ export function startReloading(
     const onSignal = () => reloads.request("signal");
     const hasSignal = Deno.build.os !== "windows";
     if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
-    const since = performance.timeOrigin;
     const endWatch = watchFile({ path, since, changed: () => reloads.request("file") });
     ends.push(endWatch, () => hasSignal && Deno.removeSignalListener("SIGHUP", onSignal));
   }

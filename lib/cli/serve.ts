@@ -57,7 +57,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     const servers = await listenAll(current, { routes, drain });
     signals = listenForStopSignals();
     const { first, second } = signals;
-    const endReloading = startReloading(current(), path);
+    const endReloading = startReloading(current(), { path, since: performance.timeOrigin });
     alerts.start(current);
     try {
       await welcome({ gateway: current(), servers, flags });

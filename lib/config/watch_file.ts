@@ -38,15 +38,17 @@ export function watchFile(
   const { signal } = ending;
 
   async function watch(): Promise<void> {
-    let reported = await timeOf(path) >= since ? undefined : await stateOf(path);
+    // One look at the file: between two, it could change unnoticed.
+    const { state: first, changedAt } = await lookAt(path);
+    let reported = changedAt >= since ? undefined : first;
     while (!signal.aborted) {
       await pause(CHECK_MS, signal);
-      let state = await stateOf(path);
+      let { state } = await lookAt(path);
       if (signal.aborted || state === reported) continue;
       reported = undefined;
       for (let checks = 0; checks < MAX_SETTLE_CHECKS && !signal.aborted && reported === undefined; checks++) {
         await pause(SETTLE_MS, signal);
-        const next = await stateOf(path);
+        const { state: next } = await lookAt(path);
         // An unsettled file is reported now and checked again: it may change within one tick of its timestamps.
         if (next === state) reported = next;
         state = next;
@@ -75,21 +77,18 @@ function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Returns the time of the file's last change, in Unix milliseconds; 0 while it is missing. */
-async function timeOf(path: string): Promise<number> {
+/**
+ * Returns a fingerprint of the file's state, and the time of its last change in Unix milliseconds; `none` and 0 while it
+ * is missing.
+ */
+async function lookAt(path: string): Promise<{ state: string; changedAt: number }> {
   try {
-    return (await Deno.stat(path)).mtime?.getTime() ?? 0;
+    const { mtime, ctime, size, ino, dev } = await Deno.stat(path);
+    const modifiedAt = mtime?.getTime() ?? 0;
+    // Renaming a file changes the time of its inode only.
+    const changedAt = Math.max(modifiedAt, ctime?.getTime() ?? 0);
+    return { state: `${modifiedAt} ${size} ${ino} ${dev}`, changedAt };
   } catch {
-    return 0;
-  }
-}
-
-/** Returns a fingerprint of the file's state; `none` while it is missing. */
-async function stateOf(path: string): Promise<string> {
-  try {
-    const { mtime, size, ino, dev } = await Deno.stat(path);
-    return `${mtime?.getTime()} ${size} ${ino} ${dev}`;
-  } catch {
-    return "none";
+    return { state: "none", changedAt: 0 };
   }
 }

@@ -317,7 +317,7 @@ async function startNode(options: NodeOptions): Promise<Node> {
   const shared = { configs, nodes: undefined as never, reach: () => ({ up: true, downMs: 0, waiting: 0 }) };
   const store = { ...openMemoryStore(), shared };
   const gateway = startLiveGateway({ ...source, store, now: Date.now, log });
-  const deafen = startReloading(gateway(), path);
+  const deafen = startReloading(gateway(), { path });
   const app = createApp({ routes, surface: "both", gateway });
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
   const origin = `http://127.0.0.1:${server.addr.port}`;

@@ -79,8 +79,10 @@ function chunkWriter(context: ResponseContext): {
   }).slice(0, -1);
   const tail = context.prompt.includeUsage === true ? `}],"usage":null}` : `}]}`;
   return {
-    delta(delta, { finish, logprobs } = {}) {
-      const others = `"logprobs":${JSON.stringify(logprobs ?? null)},"finish_reason":${JSON.stringify(finish ?? null)}`;
+    delta(delta, more) {
+      const others = more === undefined
+        ? `"logprobs":null,"finish_reason":null`
+        : `"logprobs":${JSON.stringify(more.logprobs ?? null)},"finish_reason":${JSON.stringify(more.finish ?? null)}`;
       const choice = `{"index":0,"delta":${JSON.stringify(delta)},${others}`;
       return { data: `${head},"choices":[${choice}${tail}` };
     },
