@@ -1,5 +1,4 @@
 /** Reads whole answers of upstreams, errors among them, and the headers that clients get. */
-import { inClientTerms, type NamedRequest } from "../protocols/canonical/client_parameter_names.ts";
 import { type Fault, GatewayError, type VendorError } from "../errors.ts";
 import {
   isObject,
@@ -46,16 +45,12 @@ export function isEventStream(incoming: Pick<Incoming, "header">): boolean {
 }
 
 /** Returns the error for an answer that is not a stream of events. Some hosts send errors as JSON with status 200. */
-export async function readUnstreamed(
-  incoming: Incoming,
-  codec: UpstreamCodec,
-  client: NamedRequest,
-): Promise<GatewayError> {
+export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
   const text = hasMediaType(incoming, /^application\/json\b/i) ? await incoming.text(ERROR_BYTES).catch(() => "") : "";
   const body = (await parseAnswer(text))?.value;
   const first = Array.isArray(body) ? body[0] : body;
   return isObject(first) && (isObject(first.error) || typeof first.error === "string")
-    ? inClientTerms(errorInside(first, codec.readError(incoming.status, first)), codec.protocol, client)
+    ? errorInside(first, codec.readError(incoming.status, first))
     : new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
 }
 
@@ -63,15 +58,8 @@ function hasMediaType(incoming: Pick<Incoming, "header">, type: RegExp): boolean
   return type.test(incoming.header("content-type") ?? "");
 }
 
-/**
- * Reads an answer with another status than 200, and returns its error.
- * @param client the request whose names of parameters the error has; absent: those of the upstream's protocol
- */
-export async function readFailure(
-  incoming: Incoming,
-  codec: UpstreamCodec,
-  client?: NamedRequest,
-): Promise<GatewayError> {
+/** Reads an answer with another status than 200, and returns its error. */
+export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
   const { status } = incoming;
   if (status < 400) {
     incoming.cancel();
@@ -81,8 +69,7 @@ export async function readFailure(
   }
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
   const body = (await parseAnswer(text))?.value;
-  const failure = codec.readError(status, body);
-  const read = client === undefined ? failure : inClientTerms(failure, codec.protocol, client);
+  const read = codec.readError(status, body);
   const fault = read.fault ?? faultOf(read, status);
   const vendor = vendorError(incoming, body ?? text);
   if (fault === "access") {

@@ -69,14 +69,14 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const incoming = await transport.send(outgoing);
     const codec = UPSTREAM_CODECS[attempt.protocol];
     const forwarded = options.forwards && forwardedHeaders(incoming, options.forwards);
-    if (incoming.status !== 200) {
-      const error = await readFailure(incoming, codec, call.client.responseContext);
-      throw forwarded === undefined ? error : error.withHeaders(Object.fromEntries(forwarded));
-    }
     try {
+      if (incoming.status !== 200) {
+        const error = await readFailure(incoming, codec);
+        throw forwarded === undefined ? error : error.withHeaders(Object.fromEntries(forwarded));
+      }
       let answer: Answer;
       if (prompt.stream) {
-        if (!isEventStream(incoming)) throw await readUnstreamed(incoming, codec, call.client.responseContext);
+        if (!isEventStream(incoming)) throw await readUnstreamed(incoming, codec);
         answer = attempt.stream(incoming);
       } else {
         const body = await readWhole(incoming, filter);
@@ -88,7 +88,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       return answer;
     } catch (error) {
       incoming.cancel();
-      throw error;
+      throw error instanceof GatewayError && attempt.inClientTerms !== undefined ? attempt.inClientTerms(error) : error;
     }
   }
 

@@ -1,10 +1,10 @@
 /**
  * Attempts that translate the prompt: they adapt it to the target's dialect, encode it, and apply the vendor's quirks.
  */
-import { GatewayError } from "../errors.ts";
+import type { GatewayError } from "../errors.ts";
 import { inClientTerms } from "../protocols/canonical/client_parameter_names.ts";
 import type { Frame } from "../protocols/codec.ts";
-import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
@@ -74,7 +74,7 @@ export async function translationAttempt(
   const destination = { protocol, model: target.model, row, issuer: origin.issuer, quirk, dropped };
   const { body, restore, limit } = await runSlicedNow(translateSteps(prompt, destination));
   const codec = UPSTREAM_CODECS[protocol];
-  const named = (error: GatewayError) => inClientTerms(error, protocol, call.client.responseContext);
+  const mapError = (error: GatewayError) => inClientTerms(error, protocol, call.client.responseContext);
   const answered = (feed: EventFeed): Answer => ({
     type: "events",
     feed: limit === undefined ? feed : cutAtLimit(feed, limit),
@@ -82,21 +82,17 @@ export async function translationAttempt(
   return {
     protocol,
     body,
+    inClientTerms: mapError,
     stream(incoming) {
       const machines = {
-        reader: withErrors(codec.reader(origin), named),
+        reader: withErrors(codec.reader(origin), mapError),
         restore: restore(),
         estimator: new UsageEstimator(call),
       };
       return answered(translatedFeed(incoming, { quirk, filter }, machines));
     },
     writeWhole({ value }, texts) {
-      let reply: Reply;
-      try {
-        reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
-      } catch (error) {
-        throw error instanceof GatewayError ? named(error) : error;
-      }
+      const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
       return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
     },
   };

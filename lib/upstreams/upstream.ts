@@ -99,7 +99,9 @@ export interface Upstream {
 export interface UpstreamAttempt {
   protocol: Protocol;
   body: ResendableBody;
-  /** Reads a streamed answer. @throws {GatewayError} as `relayFeed` */
+  /** Returns an error of the upstream with the client's names of parameters; absent: it has them already. */
+  inClientTerms?(error: GatewayError): GatewayError;
+  /** Reads a streamed answer. */
   stream(incoming: Incoming): Answer;
   /** Reads an answer that is not streamed. @throws {GatewayError} as `UpstreamCodec.readReply` */
   writeWhole(answer: WholeAnswer, texts?: PrewrittenJson): Answer;
