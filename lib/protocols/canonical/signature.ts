@@ -3,7 +3,7 @@
  * own vendor, the string is an envelope that names the issuer, so that the signature returns to that issuer only.
  */
 import { isObject, type JsonObject, parsePlain, shapes } from "../../json/mod.ts";
-import type { ContentBlock, Signature } from "./types.ts";
+import type { ContentBlock, ContentBlockOf, Signature } from "./types.ts";
 
 const ENVELOPE_PREFIX = shapes.SEAL_PREFIX;
 
@@ -54,6 +54,11 @@ export function callSignatureId(callId: string): string {
 /** Returns the call id in the id of a signature; undefined if the signature is not that of a call. */
 export function signedCallId(id: string | undefined): string | undefined {
   return id?.startsWith(CALL_ID_PREFIX) === true ? id.slice(CALL_ID_PREFIX.length) : undefined;
+}
+
+/** Returns a block for a signature whose text is unknown, or belongs to another block. */
+export function signatureBlock(signature: Signature): ContentBlockOf<"reasoning"> {
+  return { type: "reasoning", text: "", hidden: true, signature };
 }
 
 /** Returns an issuer's signatures of calls, by call id. */

@@ -1,6 +1,6 @@
 /** Reads the `messages` of a chat request. Each becomes one canonical message, in the same order. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
-import { callSignatureId, chatCallSignature, readEnvelope } from "../canonical/signature.ts";
+import { callSignatureId, chatCallSignature, readEnvelope, signatureBlock } from "../canonical/signature.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -143,10 +143,7 @@ function readCall(call: JsonObject, state: ReadState): ContentBlock[] {
   if (signature === undefined) return [readSignedCall(call, state)];
   const { extra_content: _, ...others } = call;
   const id = callSignatureId(stringOf(call.id) ?? "");
-  return [
-    { type: "reasoning", text: "", hidden: true, signature: { ...signature, id } },
-    readSignedCall(others, state),
-  ];
+  return [signatureBlock({ ...signature, id }), readSignedCall(others, state)];
 }
 
 function readSignedCall(call: JsonObject, state: ReadState): ContentBlock {

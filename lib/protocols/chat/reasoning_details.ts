@@ -2,7 +2,7 @@
  * Reads and writes the reasoning in chat messages. Chat has no official member for it: the text is in
  * `reasoning_content`, and `reasoning_details` has each block with its signature, for clients to send back.
  */
-import { readSignature, REDACTED_ID, writeSignature } from "../canonical/signature.ts";
+import { readSignature, REDACTED_ID, signatureBlock, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf, present, stringOf } from "../members.ts";
@@ -101,7 +101,7 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
         const signature = markRedacted(readEntrySignature(stringOf(entry.data) ?? "", entry));
         const belongsTogether = previous?.id === undefined || id === undefined || previous.id === id;
         if (previous !== undefined && belongsTogether) previous.block.signature = signature;
-        else blocks.push({ type: "reasoning", text: "", hidden: true, signature });
+        else blocks.push(signatureBlock(signature));
         break;
       }
       default:
@@ -115,7 +115,7 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
 function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
   if (block.type === "redacted_thinking") {
     const signature = markRedacted(readSignature(stringOf(block.data) ?? "", "anthropic"));
-    return [{ type: "reasoning", text: "", hidden: true, signature }];
+    return [signatureBlock(signature)];
   }
   const text = stringOf(block.thinking) ?? "";
   const value = stringOf(block.signature);

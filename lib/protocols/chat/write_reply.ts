@@ -75,8 +75,8 @@ export function writeAnnotation(citation: Citation, block: TextRange): JsonObjec
 }
 
 /**
- * Keeps the signature of a following call by its id, in an envelope. Many clients send back what is beside a call, as
- * Google's OpenAI-compatible endpoint has it, but no `reasoning_details`.
+ * Adds the signature of a call that follows to the signatures by call id, in an envelope. It is written beside the call,
+ * as Google's OpenAI-compatible endpoint does, because many clients send back the calls but not `reasoning_details`.
  */
 export function keepCallSignature(signature: Signature | undefined, signatures: Map<string, string>): void {
   const callId = signedCallId(signature?.id);

@@ -1,5 +1,5 @@
 /** Reads the parts of a content as blocks. */
-import { callSignatureId, GOOGLE_ISSUER } from "../canonical/signature.ts";
+import { callSignatureId, GOOGLE_ISSUER, signatureBlock } from "../canonical/signature.ts";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
@@ -74,7 +74,7 @@ export function* readModelParts(
     if (signature === undefined) return;
     if (typeof signature === "string") {
       const nativeSignature = { issuer: GOOGLE_ISSUER, value: signature, ...(id !== undefined && { id }) };
-      blocks.push({ type: "reasoning", text: "", hidden: true, signature: nativeSignature });
+      blocks.push(signatureBlock(nativeSignature));
       return;
     }
     const others = blocks.splice(start).filter((block) => !isUnsigned(block));

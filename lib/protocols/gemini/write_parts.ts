@@ -1,5 +1,5 @@
 /** Writes the events of an answer as parts, which streamed and whole answers have in the same form. */
-import { GOOGLE_ISSUER, signedCallId } from "../canonical/signature.ts";
+import { GOOGLE_ISSUER, signatureBlock, signedCallId } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -103,7 +103,7 @@ export class PartWriter {
     if (callId !== undefined) this.#callSignatures.set(callId, value);
     else if (id === TEXT_SIGNATURE_ID) this.#textSignature = value;
     else if (id === PRECEDING_TEXT_SIGNATURE_ID) return [{ text: "", thoughtSignature: value }];
-    else this.#pending.push({ type: "reasoning", text: "", hidden: true, signature });
+    else this.#pending.push(signatureBlock(signature));
     return [];
   }
 

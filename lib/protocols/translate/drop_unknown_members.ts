@@ -3,7 +3,7 @@
  */
 import { modalityOf } from "../canonical/media.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import { callSignatureId, chatCallSignature, GOOGLE_ISSUER } from "../canonical/signature.ts";
+import { callSignatureId, chatCallSignature, GOOGLE_ISSUER, signatureBlock } from "../canonical/signature.ts";
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -106,7 +106,7 @@ function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, 
   return others as T;
 }
 
-/** Makes the signature beside a chat client's call a block of its own if the target is Google's, whose models sign calls. */
+/** Makes the signature beside a chat client's call a block of its own for Google's models, which sign calls. */
 function detachSignature(
   block: ContentBlock,
   { protocol }: DropTarget,
@@ -119,7 +119,7 @@ function detachSignature(
   if (value === undefined) return { call: block };
   const id = callSignatureId(block.id);
   return {
-    signature: { type: "reasoning", text: "", hidden: true, signature: { issuer: GOOGLE_ISSUER, value, id } },
+    signature: signatureBlock({ issuer: GOOGLE_ISSUER, value, id }),
     call: { ...block, unknownMembers: { from: "chat", members } },
   };
 }
