@@ -28,15 +28,11 @@ export const PLAIN_VARIABLES: ReadonlySet<string> = new Set(["SLUICE_EPHEMERAL",
 /** Largest configuration, in characters. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 
+/** Flags that override the configuration. */
+const OVERRIDES = ["hostname", "port", "admin-port", "store", "limits-store"] as const;
+
 /** Command line flags as text. */
-export interface ConfigFlags {
-  config?: string;
-  hostname?: string;
-  port?: string;
-  "admin-port"?: string;
-  store?: string;
-  "limits-store"?: string;
-}
+export type ConfigFlags = Partial<Record<"config" | typeof OVERRIDES[number], string>>;
 
 /** Inputs of the loader. */
 export interface ConfigInputs {
@@ -110,9 +106,6 @@ export async function readConfig(
 
 /** Flags that set a member which commands read from a configuration with mistakes. */
 const MEMBER_FLAGS = { store: ["store"], listen: ["hostname", "port"] } as const;
-
-/** All flags that override the configuration. */
-const OVERRIDES = ["hostname", "port", "admin-port", "store", "limits-store"] as const;
 
 /**
  * Loads one member of a configuration that may have mistakes in others. These have their defaults. If its text cannot
@@ -254,10 +247,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
   }
 
   /** Calls `set` with the value of a flag or, if it is absent, of its environment variable, if that is set. */
-  function pick(
-    flag: Exclude<keyof ConfigFlags, "config">,
-    set: (value: string, name: string) => void,
-  ): void {
+  function pick(flag: typeof OVERRIDES[number], set: (value: string, name: string) => void): void {
     const flagValue = flags[flag];
     const variable = variableOf(flag);
     if (flagValue !== undefined) return set(flagValue, `--${flag}`);

@@ -5,6 +5,7 @@ import { changeKey, createKey, findKey, keyPages, revokeKey, rotateKey, type Sho
 import { type KeyAction, keyAdmin, logKeyAction, readOverlap } from "../admin/keys.ts";
 import { formatUsd } from "../billing/money.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
+import { readPeriod } from "../billing/reports/period.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -12,7 +13,6 @@ import { Moment, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
 import { keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
-import { readChoice } from "./usage_choice.tsx";
 
 /** Largest number of keys that the page lists. The command line and the admin API list all. */
 const MAX_LISTED_KEYS = 1_000;
@@ -121,8 +121,7 @@ async function readKeys({ store: { keys, ledger }, config, now }: Gateway): Prom
 
 /** Returns the cost of each key in this month (UTC), by id. Keys that were not used are missing. */
 async function readCosts({ store: { ledger }, now }: Gateway, signal: AbortSignal): Promise<Map<string, string>> {
-  const { period } = readChoice(new URLSearchParams(), now());
-  const sums = await ledger.usage({ ...period, by: "key" }, signal);
+  const sums = await ledger.usage({ ...readPeriod({}, now()), by: "key" }, signal);
   return new Map(sums.map(({ name, cost }) => [name, formatUsd(cost)]));
 }
 
