@@ -82,7 +82,7 @@ interface Group {
  */
 const V8_FLAGS = ["--v8-flags=--max-lazy,--expose-gc"];
 
-/** Longest time without output, in milliseconds. After that, a test probably waits for ever. */
+/** Longest time without output, in milliseconds. A test that is silent for longer probably never ends. */
 const MAX_SILENCE_MS = 300_000;
 
 /** Average number of files per module when all tests run. The tests of a module run one after the other. */
@@ -239,8 +239,8 @@ function runGroup(
 }
 
 /**
- * Runs `deno test`. A run that fails without reporting a count is one failure. One that prints nothing for too long is
- * interrupted; Deno then prints the names of the tests that still waited.
+ * Runs `deno test`. If it fails without reporting a count, that is one failure. If it prints nothing for too long, it
+ * is interrupted, and Deno prints the names of the pending tests.
  */
 export async function runDenoTest(
   args: readonly string[],

@@ -153,8 +153,8 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 }
 
 /**
- * Finds a key by its id, or by its name if no key has this id. Of several keys with the name, it prefers the one that is
- * not revoked, then the latest.
+ * Finds a key by its id. If no key has this id, finds one by its name: the key that is not revoked, otherwise the
+ * latest.
  * @throws {GatewayError} `not_found` if there is none
  */
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {

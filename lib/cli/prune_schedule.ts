@@ -16,8 +16,8 @@ const PAUSE_MS = 20;
 type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
 
 /**
- * Prunes after `firstMs` milliseconds and then every hour. A clock that jumps ahead must not delete what is to be kept,
- * so the time of a round is at most two intervals after that of the round before. Returns a function that stops it.
+ * Prunes after `firstMs` milliseconds and then every `everyMs`. Each round uses the time of the clock, but at most two
+ * intervals more than the previous round, because a clock may jump ahead. Returns a function that stops it.
  */
 export function startPruning(
   current: () => PrunedGateway,

@@ -12,8 +12,8 @@ export interface WatchFileOptions {
   /** Called when the file may have changed. */
   changed: () => void;
   /**
-   * A change at this time or later is reported, even before the watch began, in Unix milliseconds: a start may take
-   * minutes after the file was read. Absent: only changes of the present state are.
+   * Unix time in milliseconds. A change since then is reported, even if it came before the watch began: a start may take
+   * minutes after the file was read. Absent: only later changes are reported.
    */
   since?: number | undefined;
   /** Resolves after `ms` milliseconds, or once the signal aborts; absent: with a real timer. */

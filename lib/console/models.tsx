@@ -98,7 +98,7 @@ function healthCells(
   ];
 }
 
-/** Texts for the states of a target. A stranger to circuit breakers might take "open" for the good one. */
+/** Texts for the states of a target. Without the word "breaker", "open" could be taken for available. */
 const STATE_TEXTS: Readonly<Record<HealthRow["state"], string>> = {
   closed: "available",
   open: "breaker open",

@@ -22,7 +22,7 @@ export function countingPermissions({ caller }: RouteContext): ClientPermissions
   return { vendorState: requireCaller(caller).group.vendor_state === true, checkTool() {}, checkItem() {} };
 }
 
-/** A prompt takes seconds of processor time at worst, in slices. Each of these counts takes every n-th slice. */
+/** Most long prompts that are counted at a time. One takes up to seconds of processor time, in turns with other work. */
 const MAX_LONG_COUNTS = 4;
 
 /** Long prompts of all keys wait here, so that one key cannot keep the processor from the requests of others. */

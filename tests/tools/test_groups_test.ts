@@ -44,8 +44,8 @@ Deno.test("deno task heavy has all random cases of which the other commands have
   assertEquals(missing.map(({ path }) => path), []);
 });
 
-Deno.test("a run that waits for ever is interrupted, and names the test that waited", {
-  ignore: skipInQuick("A test that waits for ever"),
+Deno.test("runDenoTest() interrupts a run without output, and Deno names the pending test", {
+  ignore: skipInQuick("Ten seconds without output"),
 }, async () => {
   const folder = await Deno.makeTempDir();
   try {
