@@ -50,15 +50,15 @@ function firstOfMonth(now: number, monthsLater: number): number {
 }
 
 /**
- * Returns the budgets that a request of this caller counts against, with their current periods: that of its end user,
- * then that of the key, then that of the group. A key without its own budget has its group's `key_budget`, and its end
- * users without one set by the key have the group's `user_budget`.
- * @param request `user`: the end user that the client names; `now`: Unix time in milliseconds
+ * Returns the budgets that a request of this caller counts against, with their periods at its arrival: that of its end
+ * user, then that of the key, then that of the group. A key without its own budget has its group's `key_budget`, and
+ * its end users without one set by the key have the group's `user_budget`.
+ * @param request `user`: the end user that the client names; `arrivedAt`: Unix time in milliseconds
  * @throws {GatewayError} `invalid` if the key's requests must name an end user and this one does not
  */
 export function budgetClaims(
   { keyId, groupName, group, rules }: Caller,
-  { user = "", now }: { user: string | undefined; now: number },
+  { user = "", arrivedAt: now }: { user: string | undefined; arrivedAt: number },
 ): BudgetClaim[] {
   const claims: BudgetClaim[] = [];
   const userBudget = rules.user_budget ?? group.user_budget;

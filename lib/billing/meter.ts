@@ -90,7 +90,7 @@ export class Meter {
   readonly #parts: MeterParts;
   readonly #arrival: Arrival;
   /** Arrival, Unix time in milliseconds. */
-  readonly #arrivedAt: number;
+  readonly arrivedAt: number;
   /** Arrival, monotonic time in milliseconds. */
   readonly #startedAt: number;
   readonly #reservation: Reservation;
@@ -122,9 +122,9 @@ export class Meter {
     ({ promise: this.done, resolve: this.#resolveDone } = Promise.withResolvers<void>());
     this.#parts = parts;
     this.#arrival = arrival;
-    this.#arrivedAt = parts.now();
+    this.arrivedAt = parts.now();
     this.#startedAt = parts.monotonic();
-    this.#reservation = new Reservation(parts, { ...arrival, at: this.#arrivedAt });
+    this.#reservation = new Reservation(parts, { ...arrival, at: this.arrivedAt });
     if (arrival.record !== undefined) arrival.record.waits++;
   }
 
@@ -316,7 +316,7 @@ export class Meter {
     const upstreamCost = this.#target?.pricing === undefined
       ? undefined
       : costAtTarget(this.#target, { tokens, used, extras: ownDetails?.extras }, {
-        at: this.#arrivedAt,
+        at: this.arrivedAt,
         tier,
       });
     // `budgetClaims` lists the claim of an end user first.
@@ -402,7 +402,7 @@ export class Meter {
     const { id, keyId, group, endpoint } = this.#arrival;
     const entry: Entry = {
       id,
-      at: this.#arrivedAt,
+      at: this.arrivedAt,
       keyId,
       group,
       model: this.#terms?.model.id ?? "",

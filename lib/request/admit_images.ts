@@ -46,7 +46,7 @@ function termsOf(
   return {
     model,
     ...pricesAt(model, priceTerms),
-    budgets: budgetClaims(requireCaller(caller), { user: meter.user, now: gateway.now() }),
+    budgets: budgetClaims(requireCaller(caller), meter),
     forMs: longestMs([{ model }], gateway.config),
   };
 }

@@ -55,9 +55,9 @@ function caller(group: object, rules: object = {}): Caller {
 }
 
 Deno.test("budgetClaims() includes the key's own budget or the group's each_key budget, and the group's", () => {
-  const now = Date.parse("2026-11-21T12:00:00Z");
+  const request = { user: undefined, arrivedAt: Date.parse("2026-11-21T12:00:00Z") };
   const shown = (one: Caller) =>
-    budgetClaims(one, { user: undefined, now }).map(({ scope, id, budget, since }) => [scope, id, budget, since]);
+    budgetClaims(one, request).map(({ scope, id, budget, since }) => [scope, id, budget, since]);
   const group = { budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } };
   const all = ["group", "team", parseUsd("50"), day("2026-11-01")];
   assertEquals(shown(caller({})), []);
@@ -69,10 +69,9 @@ Deno.test("budgetClaims() includes the key's own budget or the group's each_key 
 });
 
 Deno.test("budgetError() names the budget and its reset, is final, and reveals nothing about other keys", () => {
-  const now = Date.parse("2026-11-21T12:00:00Z");
   const claims = budgetClaims(caller({ budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } }), {
     user: undefined,
-    now,
+    arrivedAt: Date.parse("2026-11-21T12:00:00Z"),
   });
   const [ofKey, ofGroup] = claims.map((claim) =>
     budgetError({ held: false, claim, available: parseUsd("1.25"), onHold: parseUsd("0.75") }, {
@@ -97,7 +96,7 @@ Deno.test("budgetError() names the budget and its reset, is final, and reveals n
 Deno.test("budgetError() reports that a total does not reset, and that nothing is left of an overdrawn budget", () => {
   const [claim] = budgetClaims(caller({ key_budget: { usd: "5", period: "total" } }), {
     user: undefined,
-    now: Date.UTC(2026, 10, 21),
+    arrivedAt: Date.UTC(2026, 10, 21),
   });
   assert(claim !== undefined);
   const { message } = budgetError({ held: false, claim, available: -1n, onHold: 0n }, { maxCost: 1n });

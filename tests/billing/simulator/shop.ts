@@ -171,7 +171,7 @@ function customer(
         reportOnly,
       }));
     },
-    budgets: (now) => budgetClaims(caller, { user: undefined, now }),
+    budgets: (now) => budgetClaims(caller, { user: undefined, arrivedAt: now }),
   };
 }
 

@@ -5,6 +5,7 @@ import type { TestGateway } from "../../support/gateway.ts";
 import { frames } from "../../upstream/frames.ts";
 import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, leftOf, PRICE, startBudgeted } from "./budgeted.ts";
+import { until } from "../../support/soon.ts";
 import { entriesOf } from "./world.ts";
 
 async function ask(
@@ -73,4 +74,39 @@ Deno.test("a budget resets with its period, and a request counts in the period i
   const day = Math.floor(now / 86_400_000);
   const left = (since: number) => leftOf(gateway, { id: gateway.key.id, budget: 1_000n * PRICE, since });
   assertEquals([await left(day), await left(day - 30)], [995n * PRICE, 990n * PRICE]);
+});
+
+Deno.test("a request that is read across midnight counts against the budget of the day on which it arrived", async () => {
+  let now = Date.parse("2026-11-20T23:59:59Z");
+  await using budgeted = startBudgeted({
+    groups: { default: { key_budget: { usd: "0.01", period: "day" } } },
+    now: () => now,
+  });
+  const { gateway } = budgeted;
+  const inFlight = gateway.gateway.inFlight;
+  const late = Array.from({ length: 3 }, () => {
+    const { readable, writable } = new TransformStream<string, string>();
+    const writer = writable.getWriter();
+    const body = JSON.stringify(prompt("chat", { max_completion_tokens: 1_000 }));
+    void writer.write(body.slice(0, 9));
+    const answered = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${gateway.key.key}`, "content-type": "application/json" },
+      body: readable.pipeThrough(new TextEncoderStream()),
+    });
+    return async () => {
+      await writer.write(body.slice(9));
+      await writer.close();
+      const response = await answered;
+      await response.body?.cancel();
+      return response.status;
+    };
+  });
+  await until("three requests", () => inFlight.count() === 3);
+  now += 1_000;
+  const statuses: number[] = [];
+  for (const finish of late) statuses.push(await finish());
+  // The first answer costs half a percent of the budget, so the rest does not pay for the most that another may cost.
+  assertEquals(statuses, [200, 429, 429]);
+  assertEquals((await ask(gateway, "chat", { max_completion_tokens: 1_000 })).status, 200);
 });
