@@ -81,7 +81,8 @@ export interface ImportedKeys {
 
 /**
  * Adds keys with all their properties to a store. A key that the store has already is skipped, even if its last use
- * differs, so an import can be repeated. If any key conflicts, none is added.
+ * differs, so an import can be repeated. If any key conflicts, none is added, unless another process adds a conflicting
+ * key at the same time.
  * @throws {GatewayError} `invalid` for keys that differ from stored ones, or whose name or secret is in use
  */
 export async function importKeys(
@@ -93,9 +94,11 @@ export async function importKeys(
   if (known.problems.length > 0) throw refused(known.problems);
   for (const record of missing) {
     if (await store.keys.add(record, origin)) continue;
-    throw refused([
-      `another process added a key with the name or secret of "${record.name}" in the meantime: import again`,
-    ]);
+    throw new GatewayError(
+      "invalid",
+      `Cannot import key "${record.name}": another process added a key with its name or secret in the meantime. ` +
+        "The keys before it were added; import the file again",
+    );
   }
   return { added: missing.length, present: records.length - missing.length };
 }
