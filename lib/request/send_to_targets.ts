@@ -90,8 +90,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const { prompt, client, cap } = admitted;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  const current = state.attempt?.model ?? state.admitted[0].model;
-  if (model !== current) await takeModelLimits(admitted, state.meter);
+  await takeModelLimits(admitted, state.meter);
   const dropped = new UnsupportedParameters(client.responseContext);
   for (const name of admitted.dropped.names) dropped.add(name);
   const fitted = await fitContext(prompt, {

@@ -83,6 +83,28 @@ Deno.test("the next model answers if the first one fails, under its own name and
   }
 });
 
+Deno.test("a model that answers after a pause is billed at its own price, although another was looked at meanwhile", async () => {
+  let asked = 0;
+  await using server = startUpstream(twoModels({
+    cheap: ({ body }) => {
+      if (++asked === 1) return json(errorBody("chat", "busy"), { status: 429, headers: { "retry-after": "1" } });
+      return JSON.parse(body).stream === true ? events(STREAMED.chat.join("")) : json(WHOLE.chat);
+    },
+  }));
+  await using gateway = startGateway({
+    upstreams: { main: upstream("openai-compatible", server.url) },
+    models: [
+      model("acme/cheap", [{ upstream: "main", model: "cheap" }], { pricing: CHEAP }),
+      // Its upstream does not check the context, so the gateway refuses the prompt before an attempt.
+      model("acme/small", [{ upstream: "embedded", model: "echo" }], { pricing: DEAR, context_length: 5 }),
+    ],
+  }, { breakers: true });
+  const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/small"]));
+  assertEquals([response.status, response.headers.get("x-sluice-model")], [200, "acme/cheap"], await response.text());
+  const [entry] = await entriesOf(gateway);
+  assertEquals([entry?.model, entry?.sheet?.prompt, entry?.cost], ["acme/cheap", CHEAP.prompt, 11_000_000n]);
+});
+
 Deno.test("without a next model the upstream's own message about the request is the answer", async () => {
   const cases: [ScriptedAnswer, status: number, param: string | null][] = [
     [json(errorBody("chat", "no such model"), { status: 404 }), 404, null],
