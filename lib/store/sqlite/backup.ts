@@ -79,14 +79,14 @@ function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
   // The copy needs no journal and no syncs, since it gets its name only when it is complete and synced.
   to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
   from.exec("BEGIN");
-  const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()
-    .map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
+  // SQLite itself creates its tables: the sequences with the first AUTOINCREMENT table, and statistics when it is told to.
+  const schema = from.prepare(
+    "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*'",
+  )
+    .all().map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
   const [tables, others] = [schema.filter(isTable), schema.filter((object) => !isTable(object))];
-  for (const { name, sql } of tables) {
-    // SQLite creates this table itself, with the first AUTOINCREMENT table.
-    if (name !== SEQUENCE_TABLE) to.exec(sql);
-  }
-  for (const { name } of tables.filter(({ name }) => name !== SEQUENCE_TABLE)) yield* copyRows(from, { to, name });
+  for (const { sql } of tables) to.exec(sql);
+  for (const { name } of tables) yield* copyRows(from, { to, name });
   // The table may be missing in the copy: SQLite keeps it in the store even if the last AUTOINCREMENT table is dropped.
   if (to.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(SEQUENCE_TABLE) !== undefined) {
     to.exec(`DELETE FROM ${SEQUENCE_TABLE}`);

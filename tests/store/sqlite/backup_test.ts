@@ -40,6 +40,20 @@ Deno.test("backupStore() copies everything", () =>
     assertEquals((await names(folder)).filter((name) => name.includes("copy")), ["copy.db"]);
   }));
 
+Deno.test("backupStore() copies a store whose indexes an operator has analyzed", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
+    await store.ledger.append([entry()]);
+    await store.close();
+    const db = new DatabaseSync(`${folder}/sluice.db`);
+    db.exec("ANALYZE");
+    db.close();
+    await backupStore(`${folder}/sluice.db`, `${folder}/copy.db`);
+    const copy = openSqliteStore(`${folder}/copy.db`, { own: true });
+    assertEquals((await readChain(copy.ledger, 1)).length, 1);
+    await copy.close();
+  }));
+
 Deno.test("backupStore() copies a consistent, usable snapshot while the gateway serves", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
