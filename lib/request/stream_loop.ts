@@ -112,7 +112,13 @@ export class StreamLoop {
     this.#options = options;
     this.contentType = options.framing?.contentType;
     this.#timer = options.timers.stream();
-    this.#silence = { ms: options.keepAliveMs - MAX_LATE_MS, expire: () => this.#sendKeepAlive() };
+    this.#silence = {
+      ms: options.keepAliveMs - MAX_LATE_MS,
+      expire: () => {
+        // The rest of a long step comes within a few turns of the event loop, and nothing may come before it.
+        if (this.#unsentText === "") this.#sendKeepAlive();
+      },
+    };
     this.#unread = { ms: options.unreadMs, expire: () => this.#failUnread() };
   }
 
@@ -323,9 +329,7 @@ export class StreamLoop {
     const error = toGatewayError(thrown);
     const isReported = this.#answer?.meter.fail(error) === true;
     if (this.#stage === "draining") return this.#stop();
-    this.#ready.push(undefined);
-    const step = { frames: isReported ? this.#errorFrames(error) : [], events: [] };
-    this.#ready.unshift(step);
+    this.#ready.push({ frames: isReported ? this.#errorFrames(error) : [], events: [] }, undefined);
     if (this.#isPulled) this.#next();
   };
 

@@ -252,3 +252,18 @@ Deno.test("a stream gives no more of a long step to a client that has disconnect
   await yieldToEventLoop();
   assertEquals([(await next).done, over()], [true, 1]);
 });
+
+Deno.test("a stream sends no keep-alive between the pieces of a long step", async () => {
+  using time = simulateTime(0);
+  const { feed, give } = handFed();
+  give(step("x".repeat(300_000), START, DELTA));
+  give(undefined);
+  const reader = (await bodyOf({ feed, keepAlive: ": alive\n", keepAliveMs: 2_000 })).getReader();
+  const first = await reader.read();
+  // Others take the turns of the event loop until the interval has passed.
+  for (let turn = 0; turn < 100; turn++) void yieldToEventLoop();
+  const next = reader.read();
+  await time.pass(3_000);
+  assertEquals(textOf(first.value) + textOf((await next).value), `data: ${"x".repeat(300_000)}\n\n`);
+  assertEquals((await reader.read()).done, true);
+});
