@@ -71,6 +71,7 @@ export class StreamMeter {
   #isDisconnected = false;
   /** True if the client has disconnected and the rest of the answer is not read. */
   #isCancelled = false;
+  /** True if the end of the answer, or an error in its place, was read. */
   #isComplete = false;
 
   constructor(charge: StreamCharge) {
@@ -163,7 +164,10 @@ export class StreamMeter {
   async #takeError(step: Step, error: GatewayError): Promise<Step> {
     if (this.#hasBegun && !this.#isDisconnected && error.fault === "oversized") return await this.#cutOff(step, error);
     // Before the first event, another target may still answer.
-    if (this.#hasBegun) await this.#endEarly(error);
+    if (this.#hasBegun) {
+      this.#isComplete = true;
+      await this.#endEarly(error);
+    }
     this.#stopCounting();
     this.#queue(step.events);
     this.#held = [];

@@ -3,6 +3,7 @@ import { createBackgroundTasks } from "../../lib/billing/in_flight_requests.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
 import { Meter } from "../../lib/billing/meter.ts";
 import { pricesAt } from "../../lib/billing/price.ts";
+import type { GatewayError } from "../../lib/errors.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { StreamMeter } from "../../lib/request/stream_meter.ts";
@@ -19,6 +20,8 @@ export interface MeteredStream {
   stream: StreamMeter;
   measurement: TargetMeasurement;
   meter: Meter;
+  /** Failures that the stream meter reported. */
+  failures: GatewayError[];
   /** The gateway itself ends the stream. */
   interrupt(): void;
   /** Reads one step, and takes it as sent. */
@@ -57,6 +60,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     forMs: 1,
   });
   meter.attempt("one");
+  const failures: GatewayError[] = [];
   const request = { clientHasDisconnected: false, isInterrupted: false };
   const stream = new StreamMeter({
     meter,
@@ -66,7 +70,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     countInput,
     wantsUsage: false,
     request,
-    noteFailure: () => {},
+    noteFailure: (error) => void failures.push(error),
   });
   const measurement = new TargetMeasurement({
     health: forgivingHealth(),
@@ -86,6 +90,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     stream,
     measurement,
     meter,
+    failures,
     interrupt: () => void (request.isInterrupted = true),
     async pass(step: Step) {
       await stream.take(step);

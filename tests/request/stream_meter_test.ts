@@ -68,13 +68,15 @@ Deno.test("an answer drained after a disconnect is charged completely, by counte
   assertEquals(await entry(), ["client_disconnected", 200, 7, 4]);
 });
 
-Deno.test("an error within the answer is entered before it is sent", async () => {
-  const { pass, stream, meter, entry } = await meteredStream();
+Deno.test("an error within the answer is entered before it is sent, and is the only failure", async () => {
+  const { pass, stream, meter, failures, entry } = await meteredStream();
   await pass(SAID);
   const step = await stream.take({ frames: [{ data: "error" }], events: [{ type: "error", error: BROKEN }] });
   assertEquals(step?.frames, [{ data: "error" }]);
   assertEquals(meter.ended, true);
+  assertEquals(await stream.take(undefined), undefined);
   assertEquals(await entry(), ["failed", 200, 0, 0]);
+  assertEquals(failures, [BROKEN]);
 });
 
 Deno.test("an answer that reaches a limit of the gateway's is charged by all that came before it", async () => {
