@@ -136,6 +136,13 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     while (await ledger.sumUp());
     await findAll(ledger, entries, 1);
   },
+  "finds nothing outside the time of the search, whatever the place to go on from": async (ledger) => {
+    await ledger.append([0, 1, 2].map((hour) => entry({ id: `r${hour}`, at: MIDNIGHT + hour * HOUR })));
+    const after = { value: BigInt(MIDNIGHT + 9 * HOUR), seq: 9 };
+    const search = { since: MIDNIGHT + HOUR, until: MIDNIGHT + 2 * HOUR, order: "time", limit: 9 } as const;
+    const found = await ledger.search({ ...search, after });
+    assertEquals(found.map(({ id }) => id), ["r1"]);
+  },
   "knows the place of the last entry": async (ledger) => {
     assertEquals(await ledger.lastSeq(), 0);
     await ledger.append([entry(), entry({ id: "r2" })]);

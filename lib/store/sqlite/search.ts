@@ -51,7 +51,8 @@ function* searchIndex(
   const { order, after, limit, since, until } = search;
   const ranges = new IndexRanges(db, search);
   let entries: KeptEntry[] = [];
-  const first = order === "time" && after !== undefined ? after : { value: BigInt(until), seq: 0 };
+  const latest = { value: BigInt(until), seq: 0 };
+  const first = order === "time" && after !== undefined && after.value < latest.value ? after : latest;
   let cursor: readonly [at: number, seq: number] = [Number(first.value), first.seq];
   for (;;) {
     const end = ranges.end(cursor, since);
