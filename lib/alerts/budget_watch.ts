@@ -79,7 +79,7 @@ export class BudgetWatch {
       const [scope, id = ""] = spender.split(" ");
       (scope === "key" ? keys : groups).add(id);
     }
-    const holders = await holdersOf({ keys: [...keys], groups: [...groups], users }, { config, store });
+    const holders = await holdersOf({ keys, groups, users }, { config, store });
     // A period that ended between two checks is checked once more.
     for (const moment of new Set([this.#checkedAt ?? at, at])) {
       const claims = holders.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now: moment }));
@@ -155,11 +155,11 @@ function addUser(users: SpendingUsers, { keyId, user, refused }: Spenders["users
 
 /** Finds the budgets of keys, groups and end users. Those without a budget are left out. */
 async function holdersOf(
-  { keys, groups, users }: { keys: readonly string[]; groups: readonly string[]; users: SpendingUsers },
+  { keys, groups, users }: { keys: ReadonlySet<string>; groups: ReadonlySet<string>; users: SpendingUsers },
   { config, store }: Pick<Gateway, "config" | "store">,
 ): Promise<BudgetHolder[]> {
-  const ids = [...new Set([...keys, ...[...users.values()].map(({ keyId }) => keyId)])];
-  const records = [...configuredKeys(config).filter(({ id }) => ids.includes(id)), ...await store.keys.findIds(ids)];
+  const ids = new Set([...keys, ...[...users.values()].map(({ keyId }) => keyId)]);
+  const records = [...configuredKeys(config).filter(({ id }) => ids.has(id)), ...await store.keys.findIds([...ids])];
   const byId = new Map(records.map((record) => [record.id, record]));
   return [
     ...[...users].flatMap(([account, { keyId, user, refused: isRefused }]): BudgetHolder[] => {
@@ -168,11 +168,11 @@ async function holdersOf(
       if (key === undefined || budget === undefined) return [];
       return [{ scope: "user", id: account, name: key.name, group: key.group, user, budget, isRefused }];
     }),
-    ...records.filter(({ id }) => keys.includes(id)).flatMap(({ id, name, group, rules }): BudgetHolder[] => {
+    ...records.filter(({ id }) => keys.has(id)).flatMap(({ id, name, group, rules }): BudgetHolder[] => {
       const budget = budgetOfKey({ group, rules }, config);
       return budget === undefined ? [] : [{ scope: "key", id, name, group, user: null, budget }];
     }),
-    ...groups.flatMap((name): BudgetHolder[] => {
+    ...[...groups].flatMap((name): BudgetHolder[] => {
       const budget = groupOf(config, name)?.budget;
       return budget === undefined ? [] : [{ scope: "group", id: name, name, group: name, user: null, budget }];
     }),
