@@ -15,7 +15,7 @@ export type Extra =
   | { asks: "remote_mcp" }
   /** State at the vendor, such as a file, a vector store or a container. */
   | { asks: "vendor_state" }
-  /** A feature whose cost is in no answer. */
+  /** A feature whose cost is in no answer, or cannot be bounded in advance. */
   | { asks: "unpriced" }
   /** A long context, which costs more beyond `over` tokens. It matters only for models with a longer context window. */
   | { asks: "long_context"; over: number };
@@ -81,6 +81,15 @@ const TOOL_MEMBERS: ReadonlySet<string> = new Set([
 export const OWN_NAMES: ReadonlySet<string> = new Set([
   ...["arguments", "input", "parameters", "input_schema", "output_schema", "input_examples", "configs", "headers"],
 ]);
+
+/**
+ * llama.cpp's own names of the output limit and of the number of answers. They take precedence over OpenAI's, by which
+ * a budget holds the cost of a request.
+ */
+export const UNKNOWN_LIMITS: ExtrasTable["members"] = {
+  n_predict: { asks: "unpriced" },
+  n_cmpl: { asks: "unpriced" },
+};
 
 /** Characters that only unusual spellings of a name have. Few requests have any. */
 const UNUSUAL_CHARACTER = /[A-Z\u0080-\uffff]/;

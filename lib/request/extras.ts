@@ -337,7 +337,7 @@ function wordsOf(extra: Extra): { what: string; setting?: string } {
       return { what: "state that the vendor keeps", setting: "vendor_state" };
     case "unpriced":
     case "long_context":
-      return { what: "it, as no answer tells what it costs" };
+      return { what: "it, as its cost would be unknown" };
   }
 }
 

@@ -3,6 +3,7 @@
  * (translated).
  */
 import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
+import { lengthOf } from "../protocols/canonical/block_serializer.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { SseReader } from "../server/sse.ts";
@@ -26,6 +27,12 @@ const MAX_TEXT_PART = 262_144;
  * it is kept in memory. The limit is many times the longest answer of any model.
  */
 const MAX_ANSWER_TEXT = 16 * 1024 * 1024;
+
+/**
+ * Longest translated answer with everything in it, such as signatures, log probabilities and ids, in characters: some
+ * of it is kept in memory, too.
+ */
+const MAX_ANSWER_LENGTH = 2 * MAX_ANSWER_TEXT;
 
 const STREAM = { stream: true };
 
@@ -211,6 +218,7 @@ export function translatedFeed(
   /** True after the end of the upstream's stream. */
   let ended = false;
   let textLength = 0;
+  let length = 0;
   /** Events of a long frame that are not yet read. */
   let remaining: Generator<ReplyEvent[], void> | undefined;
 
@@ -251,8 +259,8 @@ export function translatedFeed(
       restoreAll(reader.end(), events);
       events.push(...restore.end());
     }
-    for (const event of events) if (event.type === "delta") textLength += event.text.length;
-    if (textLength > MAX_ANSWER_TEXT && events.at(-1)?.type !== "finish") {
+    const isTooLong = textLength > MAX_ANSWER_TEXT || length > MAX_ANSWER_LENGTH;
+    if (isTooLong && events.at(-1)?.type !== "finish") {
       const error = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
       events.push({ type: "error", error });
     }
@@ -268,6 +276,8 @@ export function translatedFeed(
 
   function restoreAll(read: readonly ReplyEvent[], out: ReplyEvent[]): void {
     for (const event of read) {
+      if ("index" in event) length += lengthOf(event);
+      if (event.type === "delta") textLength += event.text.length;
       for (const restored of restore.push(event)) out.push(restored);
     }
   }

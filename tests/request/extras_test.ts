@@ -140,8 +140,14 @@ const CASES: readonly Case[] = [
     allow: SEARCH,
   },
 
-  // Answers at another time, and configurations of the operator's account.
+  // Answers at another time.
   { protocol: "chat", asks: '"deferred":true', dropped: ["deferred"] },
+
+  // Other names of limits, which budgets do not know.
+  dropped("chat", '"n_predict":100000,"n_cmpl":50', ["n_predict", "n_cmpl"]),
+  dropped("responses", '"n_predict":100000', ["n_predict"]),
+
+  // Configurations of the operator's account.
   refused("chat", '"preset":"mail"', "preset", STATE),
   refused("responses", '"preset":"mail"', "preset", STATE),
   refused("messages", '"preset":"mail"', "preset", STATE),

@@ -16,7 +16,13 @@ const READER: Machine<Frame, ReplyEvent> = {
 };
 
 /** A translated answer whose upstream sends what `read` returns; true at its end. */
-function feedOf(read: () => string | undefined): EventFeed {
+function feedOf(
+  read: () => string | undefined,
+  { reader = READER, restore = { push: (event) => [event], end: () => [] } }: {
+    reader?: Machine<Frame, ReplyEvent>;
+    restore?: Machine<ReplyEvent, ReplyEvent>;
+  } = {},
+): EventFeed {
   return translatedFeed(
     {
       status: 200,
@@ -31,8 +37,8 @@ function feedOf(read: () => string | undefined): EventFeed {
     },
     { quirk: {} },
     {
-      reader: READER,
-      restore: { push: (event) => [event], end: () => [] },
+      reader,
+      restore,
       estimator: new UsageEstimator(callOf(promptOf([user("Hi")]))),
     },
   );
@@ -72,4 +78,22 @@ Deno.test("an answer that has more text than any model writes is cut", async () 
     }
   }
   assertEquals(length, 17_000_000);
+});
+
+Deno.test("an answer whose signatures are too long is cut, even while they are held back", async () => {
+  const value = "x".repeat(1_000_000);
+  let reads = 0;
+  const feed = feedOf(() => (reads++, "data: 1\n\n"), {
+    reader: {
+      push: () => [
+        { type: "open", index: 0, block: { type: "reasoning" } },
+        { type: "close", index: 0, signature: { issuer: "acme", value } },
+      ],
+      end: () => [],
+    },
+    restore: { push: () => [], end: () => [] },
+  });
+  const events = await feed.read();
+  assert(events?.[0]?.type === "error" && events[0].error.fault === "oversized");
+  assertEquals(reads, 34);
 });

@@ -128,7 +128,8 @@ export class BlockSequence {
   }
 }
 
-function lengthOf(event: BlockEvent): number {
+/** Returns the approximate length of an event's content, in characters. */
+export function lengthOf(event: BlockEvent): number {
   switch (event.type) {
     case "open":
       return JSON.stringify(event.block).length;

@@ -44,6 +44,9 @@ export class BlockQueue {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
+    // A signed block is complete. Its signature now counts as waiting.
+    const { tail } = this;
+    if (tail?.signature !== undefined) tail.sequence.end(tail.signature);
     const queued = { type: block.type, sequence: this.#serializer.addSequence(), done, signature };
     this.#queue.push(queued);
     queued.sequence.open(block);

@@ -1,5 +1,5 @@
 /** The features of chat requests that cost more than tokens or need permission. */
-import type { ExtrasTable } from "../extras.ts";
+import { type ExtrasTable, UNKNOWN_LIMITS } from "../extras.ts";
 
 /** Members of OpenAI's API and of other vendors' extensions. */
 export const chatExtras: ExtrasTable = {
@@ -19,6 +19,7 @@ export const chatExtras: ExtrasTable = {
     data_sources: { asks: "hosted_tool", tool: "data_sources" },
     // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
     deferred: { asks: "unpriced" },
+    ...UNKNOWN_LIMITS,
     // OpenRouter: a configuration of the account, which may choose another model and tools.
     preset: { asks: "vendor_state" },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },

@@ -1,5 +1,5 @@
 /** The features of responses requests that cost more than tokens or need permission. */
-import type { ExtrasTable } from "../extras.ts";
+import { type ExtrasTable, UNKNOWN_LIMITS } from "../extras.ts";
 
 /**
  * Members and tools of OpenAI. References to earlier responses, conversations, prompts and items are refused elsewhere.
@@ -12,6 +12,7 @@ export const responsesExtras: ExtrasTable = {
     // OpenRouter, as in chat.
     plugins: { asks: "hosted_tool", tool: "plugins" },
     preset: { asks: "vendor_state" },
+    ...UNKNOWN_LIMITS,
   },
   callLimit: "max_tool_calls",
   plainTools: new Set([

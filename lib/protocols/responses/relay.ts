@@ -98,10 +98,14 @@ function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
   keeper.keep({ id, output: itemsOf(text.slice(output.start, output.end)) });
 }
 
+/** Longest answer that is stored, in characters. */
+const MAX_KEPT_LENGTH = 32 * 1024 * 1024;
+
 /** Stores a streamed answer. It collects items as they end, because some hosts omit the output in the last event. */
 class FrameKeeper {
   readonly #keeper: AnswerKeeper;
   readonly #items: KeptItems[number][] = [];
+  #length = 0;
 
   constructor(keeper: AnswerKeeper) {
     this.#keeper = keeper;
@@ -113,7 +117,10 @@ class FrameKeeper {
     const type = event ?? stringAt(data, "type");
     if (type === ITEM_DONE) {
       const span = findInFrame(frame, ["item"]);
-      if (span !== undefined) this.#items.push(itemOf(data.slice(span.start, span.end)));
+      if (span === undefined) return;
+      this.#length += span.end - span.start;
+      if (this.#length <= MAX_KEPT_LENGTH) this.#items.push(itemOf(data.slice(span.start, span.end)));
+      else this.#items.length = 0;
     } else if (type !== undefined && FINAL_EVENTS.includes(type)) {
       const span = findInFrame(frame, ["response"]);
       if (span !== undefined) this.#end(data.slice(span.start, span.end));
@@ -122,7 +129,7 @@ class FrameKeeper {
 
   #end(response: string): void {
     const id = stringAt(response, "id");
-    if (id === undefined) return;
+    if (id === undefined || this.#length > MAX_KEPT_LENGTH) return;
     const output = this.#items.length > 0 ? undefined : findValue(response, ["output"]);
     const items = output === undefined ? this.#items : itemsOf(response.slice(output.start, output.end));
     this.#keeper.keep?.({ id, output: items });

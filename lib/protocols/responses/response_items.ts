@@ -1,4 +1,5 @@
 /** Reads the items of an answer from events, which servers assign to items in different ways. */
+import { Buffer } from "node:buffer";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -88,7 +89,8 @@ export function responseItems(
       number: entries.length,
     });
     const entry: Entry = {
-      type,
+      // A copy: the type itself may be a slice of its event, which it would keep in memory.
+      type: Buffer.from(type).toString(),
       id,
       callId: undefined,
       index,
@@ -146,6 +148,8 @@ export function responseItems(
     if (entry.isOver) return;
     entry.isOver = true;
     entry.reader.done(item);
+    // The reader has the text of its item, which is not needed any more.
+    entry.reader = FINISHED;
     keptLength -= entry.keptLength;
     entry.keptLength = 0;
   }
@@ -262,6 +266,9 @@ export function responseItems(
     },
   };
 }
+
+/** The reader of a finished item. */
+const FINISHED: ItemReader = { added() {}, event() {}, done() {} };
 
 function usageOf({ usage, service_tier, tool_usage }: JsonObject, requestedTier: string | undefined): TokenUsage {
   const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);

@@ -121,7 +121,7 @@ export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
         held.push(event);
         return [];
       }
-      const before = event.type === "finish" ? [] : held;
+      const before = event.type === "finish" || event.type === "error" ? [] : held;
       held = [];
       return [...before, event];
     },

@@ -98,3 +98,16 @@ Deno.test("reader() reads citations in chat's format", () => {
     ["chat", "url_citation"],
   ]);
 });
+
+Deno.test("reader() limits signatures that wait", () => {
+  const push = (delta: unknown): Frame => ({ data: JSON.stringify({ id: "c1", choices: [{ index: 0, delta }] }) });
+  const data = "x".repeat(1_000_000);
+  const signed = Array.from(
+    { length: 12 },
+    (_, index) => push({ reasoning_details: [{ type: "reasoning.encrypted", data, id: `r${index}`, index }] }),
+  );
+  const call = { index: 0, id: "c", function: { name: "f", arguments: "{" } };
+  const last = read([push({ tool_calls: [call] }), ...signed]).at(-1);
+  assert(last?.type === "error");
+  assertEquals(last.error.message, "The model's answer has too many interleaved parts");
+});

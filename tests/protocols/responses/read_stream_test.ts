@@ -6,6 +6,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
+import { skipIf } from "../../support/skip.ts";
 import { type Outcome, streamEvents, streamFrames, STREAMS, USAGE } from "./upstream_streams.ts";
 
 const ORIGIN = { issuer: "openai" };
@@ -145,4 +146,22 @@ Deno.test("readReply() throws an error in place of an answer", () => {
   for (const [body, kind] of cases) {
     assertEquals(assertThrows(() => responsesUpstream.readReply(body, ORIGIN), GatewayError).kind, kind);
   }
+});
+
+const collect: unknown = Reflect.get(globalThis, "gc");
+
+Deno.test("the text of a finished item takes no memory", {
+  ignore: skipIf(typeof collect !== "function", "V8's flag --expose-gc"),
+}, () => {
+  const machine = responsesUpstream.reader(ORIGIN);
+  const used = () => {
+    if (typeof collect === "function") collect();
+    return Deno.memoryUsage().heapUsed;
+  };
+  const before = used();
+  for (let at = 0; at < 100; at++) {
+    const item = { type: "function_call", id: `i${at}`, call_id: `c${at}`, name: "f", arguments: "x".repeat(500_000) };
+    machine.push({ data: JSON.stringify({ type: "response.output_item.done", output_index: at, item }) });
+  }
+  assert(used() - before < 20_000_000);
 });
