@@ -5,6 +5,13 @@
 
 /** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
+  // Errors of Postgres, by their SQLSTATE.
+  [/^PostgresError 28/, "login refused"],
+  [/^PostgresError 3D000/, "no such database"],
+  [/^PostgresError 42501/, "permission missing"],
+  [/^PostgresError 53300/, "too many connections"],
+  [/^PostgresError 57P0[123]/, "server starting or stopping"],
+  [/^PostgresError (?:55P03|57014)/, "timeout"],
   [/BlockedAddress/, "address not allowed"],
   [/ENOTFOUND|EAI_|failed to lookup|dns error|has no address/i, "name not found"],
   [/NotValidForName|not valid for name|ERR_TLS_CERT_ALTNAME/i, "certificate of another host"],
@@ -25,8 +32,9 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/EHOSTUNREACH|ENETUNREACH|no route to host|network is unreachable/i, "network unreachable"],
   [/TimedOut|ETIMEDOUT|TimeoutError|timed out/i, "timeout"],
   [/ENOSPC|no space left|database or disk is full|EDQUOT|quota exceeded/i, "disk full"],
-  [/EROFS|read-only file system|readonly database/i, "read-only"],
+  [/EROFS|read-only (?:file system|transaction)|readonly database/i, "read-only"],
   [/EACCES|EPERM|PermissionDenied|permission denied|NotCapable|unable to open database file/i, "permission missing"],
+  [/was deleted or replaced/, "file deleted or replaced"],
   [/disk I\/O error|\bEIO\b/i, "disk failed"],
   [/database (?:table )?is locked/i, "database locked"],
   [/database disk image is malformed|file is not a database/i, "database damaged"],

@@ -107,7 +107,7 @@ export const LOG_EVENTS = {
     levels: ["error"],
     about:
       "The shared store is unreachable for 1 s or more. Known keys work, requests with a budget do not, entries wait " +
-      "in the journal. `cause` and `code` are the database driver's",
+      "in the journal. `fault`; `cause` and `code` are the database driver's",
   },
   store_up: { levels: ["info"], about: "The shared store is reachable again after `down_ms`" },
   store_migrated: {

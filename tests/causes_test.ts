@@ -76,6 +76,15 @@ Deno.test("faultOf() names disk errors with their path, and never only a type", 
     ["received fatal alert: ProtocolVersion", "no common version of TLS"],
     ["Connection reset by peer (os error 104)", "connection reset"],
   ];
+  const ofPostgres: [code: string, message: string, fault: string][] = [
+    ["25006", "cannot execute INSERT in a read-only transaction", "read-only"],
+    ["53300", "sorry, too many clients already", "too many connections"],
+    ["57P03", "the database system is starting up", "server starting or stopping"],
+    ["28P01", 'password authentication failed for user "sluice"', "login refused"],
+  ];
+  for (const [code, message, fault] of ofPostgres) {
+    assertEquals(faultOf(Object.assign(new Error(message), { name: "PostgresError", code })), fault);
+  }
   for (const [message, fault] of cases) {
     assertEquals(faultOf(new Error("outer", { cause: new Error(message) })), fault, message);
   }

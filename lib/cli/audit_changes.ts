@@ -1,4 +1,5 @@
 /** `audit --changes`: shows the log of operators' changes. */
+import { changedMembers } from "../admin/changed_members.ts";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
 import { GatewayError } from "../errors.ts";
@@ -28,10 +29,19 @@ export function auditChanges({ config, values, switches }: ReportCommand): Promi
   });
 }
 
-function toCells({ at, author, address, action, subject, before, after }: ChangeLine): string[] {
-  const members = Object.keys({ ...before, ...after }).map((name) => {
-    const now = JSON.stringify(after?.[name] ?? null);
-    return before !== null && name in before ? `${name}: ${JSON.stringify(before[name])} -> ${now}` : `${name}: ${now}`;
+/** Longest value that is printed in full, in characters. */
+const MAX_VALUE_CHARACTERS = 120;
+
+function toCells(line: ChangeLine): string[] {
+  const { at, author, address, action, subject } = line;
+  const members = changedMembers(line).map((member) => {
+    const former = "before" in member ? `${valueText(member.before)} -> ` : "";
+    return `${member.path}: ${former}${valueText(member.after)}`;
   });
   return [at, author, address ?? "-", action, subject ?? "-", members.join("; ") || "-"];
+}
+
+function valueText(value: unknown): string {
+  const text = value === undefined ? "none" : JSON.stringify(value);
+  return text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text;
 }

@@ -25,20 +25,23 @@ export async function withStore(
   try {
     return await act(store);
   } catch (cause) {
-    throw databaseError(cause, config.store) ?? cause;
+    throw databaseError(cause, config.store);
   } finally {
     await store.close();
   }
 }
 
 /**
- * Returns the error for a database that cannot be used, for example because its file is damaged; `undefined` for other
- * causes.
+ * Returns the error for a database that cannot be used, for example because its file is damaged or the server read-only;
+ * for other causes the cause itself.
  */
-function databaseError(cause: unknown, address: StoreAddress): StoreError | undefined {
-  if (address.kind !== "sqlite" || !(cause instanceof Error) || !("code" in cause)) return undefined;
+export function databaseError(cause: unknown, address: StoreAddress): unknown {
+  if (!(cause instanceof Error) || !("code" in cause)) return cause;
   const fault = faultOf(cause);
-  if (cause.code !== "ERR_SQLITE_ERROR" || fault === undefined) return undefined;
+  if (address.kind === "postgres" && cause.name === "PostgresError") {
+    return new StoreError(`Cannot use the store "${addressWithoutPassword(address)}": ${cause.message}`, { cause });
+  }
+  if (address.kind !== "sqlite" || cause.code !== "ERR_SQLITE_ERROR" || fault === undefined) return cause;
   const advice = fault === "database damaged" ? "; restore a backup" : "";
   return new StoreError(`Cannot use the store "${address.path}": ${cause.message}${advice}`, { cause });
 }

@@ -13,7 +13,7 @@ import { parseExpiry, parseKeyRules } from "./key_rules.ts";
 import { keyText } from "./key_text.ts";
 import { type KeyReport, listKeys, showKey } from "./list_keys.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { reportMigration, requireFile } from "./command_store.ts";
+import { databaseError, reportMigration, requireFile } from "./command_store.ts";
 
 /** Default time during which the old and the new secret of a key are both valid. */
 const DEFAULT_OVERLAP = "24h";
@@ -122,7 +122,7 @@ export async function keys(
     return 0;
   } catch (error) {
     if (error instanceof GatewayError) return refuse(error.message);
-    throw error;
+    throw databaseError(error, config.store);
   } finally {
     await store.close();
   }

@@ -1,5 +1,6 @@
 /** The page with the log of operators' changes. */
 import type { VNode } from "preact";
+import { changedMembers } from "../admin/changed_members.ts";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -54,17 +55,20 @@ function Subject({ line: { action, subject, after } }: { line: ChangeLine }): VN
   return <a href={keyPath(subject)} title={subject}>{String(after?.name ?? after?.key ?? subject)}</a>;
 }
 
-function Members({ line: { action, before, after } }: { line: ChangeLine }): VNode {
-  const isKey = action.endsWith("_key");
-  const names = Object.keys({ ...before, ...after }).filter((name) => !isKey || before === null || name in before);
-  if (names.length === 0) return <>–</>;
+function Members({ line }: { line: ChangeLine }): VNode {
+  // The name of a changed key is in the column before.
+  const isChangedKey = line.action.endsWith("_key") && line.before !== null;
+  const members = changedMembers(line).filter((member) => !isChangedKey || "before" in member);
+  if (members.length === 0) return <>–</>;
   return (
     <ul class="plain">
-      {names.map((name) => (
+      {members.map((member) => (
         <li>
-          {`${name}: `}
-          {before !== null && <>{<ChangedValue value={before[name]} />} {"→ "}</>}
-          {name === "request_id" ? <RequestLink id={String(after?.[name])} /> : <ChangedValue value={after?.[name]} />}
+          {`${member.path}: `}
+          {"before" in member && <>{<ChangedValue value={member.before} />} {"→ "}</>}
+          {member.path === "request_id"
+            ? <RequestLink id={String(member.after)} />
+            : <ChangedValue value={member.after} />}
         </li>
       ))}
     </ul>
@@ -80,10 +84,6 @@ function RequestLink({ id }: { id: string }): VNode {
 }
 
 function ChangedValue({ value }: { value: unknown }): VNode {
-  const text = value === null || value === undefined
-    ? "none"
-    : typeof value === "string"
-    ? value
-    : JSON.stringify(value);
+  const text = value === undefined ? "none" : typeof value === "string" ? value : JSON.stringify(value);
   return <ShortCode text={text} max={MAX_VALUE_CHARACTERS} />;
 }

@@ -52,7 +52,9 @@ export async function keyDetailPage(
         <h2>Limits</h2>
         <LimitTable limits={await readKeyLimits(gateway, record)} />
         <h2>Rules</h2>
-        <pre tabIndex={0}>{JSON.stringify(key.rules, null, 2)}</pre>
+        {Object.keys(key.rules).length === 0
+          ? <p class="dim">None of its own: those of its group apply.</p>
+          : <pre tabIndex={0}>{JSON.stringify(key.rules, null, 2)}</pre>}
         {session.role === "admin" && key.state !== "revoked" && (
           <ChangeForms keyOf={key} session={session} groups={Object.keys(config.groups)} />
         )}

@@ -13,6 +13,26 @@ export function describeVendorError(status: number, body: Json): VendorError {
   return { status, ...codeOf(body), ...(message !== "" && { message }) };
 }
 
+/** Describes a page in place of an answer; `undefined` for any other text, which may be a part of an answer. */
+export function describePage(status: number, text: string): VendorError | undefined {
+  return pageMessage(text) ? describeVendorError(status, text) : undefined;
+}
+
+/** Longest title of a page that is logged, in UTF-16 code units. */
+const MAX_TITLE_LENGTH = 100;
+
+/**
+ * Returns what is logged of a page of HTML or XML, such as a proxy in front of a vendor sends: its title, since the
+ * rest may repeat the request. Empty if nothing is; `undefined` for any other text.
+ */
+function pageMessage(text: string): string | undefined {
+  const start = text.trimStart().slice(0, 4_096);
+  if (!start.startsWith("<")) return undefined;
+  const [, title = ""] = /<title>([^<]*)/i.exec(start) ?? [];
+  if (title.trim() !== "") return `HTML page: ${title.trim().slice(0, MAX_TITLE_LENGTH)}`;
+  return /^<(?:!doctype html|html)\b/i.test(start) ? "HTML page" : "";
+}
+
 /** The status of an answer that has an error inside. */
 const ANSWERED = 200;
 
@@ -36,7 +56,7 @@ function codeOf(body: Json): Pick<VendorError, "code"> {
 function vendorMessage(body: Json): string {
   // Google wraps errors of streams into a list.
   const value = Array.isArray(body) ? body[0] : body;
-  if (!isObject(value)) return typeof value === "string" && !value.trimStart().startsWith("<") ? value : "";
+  if (!isObject(value)) return typeof value === "string" ? pageMessage(value) ?? value : "";
   const { error } = value;
   const inner = isObject(error) ? stringOf(error.message) : stringOf(error);
   return inner ?? stringOf(value.message) ?? stringOf(value.detail) ?? "";

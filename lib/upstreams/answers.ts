@@ -10,7 +10,7 @@ import {
   parseDocument,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
-import { describeVendorError, errorInside } from "../protocols/vendor_error.ts";
+import { describePage, describeVendorError, errorInside } from "../protocols/vendor_error.ts";
 import { type ContentFilter, redactSecrets } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 import type { HeaderFilter, ResponseHeader } from "../http1/mod.ts";
@@ -34,7 +34,7 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
   const text = filter === undefined ? received : filter(received);
   const parsed = await parseAnswer(text);
   if (parsed === undefined || !isObject(parsed.value)) {
-    throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
+    throw unreadable("a JSON object", incoming.status, text);
   }
   return { text, value: parsed.value, members: parsed.members };
 }
@@ -46,12 +46,19 @@ export function isEventStream(incoming: Pick<Incoming, "header">): boolean {
 
 /** Returns the error for an answer that is not a stream of events. Some hosts send errors as JSON with status 200. */
 export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
-  const text = hasMediaType(incoming, /^application\/json\b/i) ? await incoming.text(ERROR_BYTES).catch(() => "") : "";
+  const isReadable = hasMediaType(incoming, /^(?:application\/json|text\/html)\b/i);
+  const text = isReadable ? await incoming.text(ERROR_BYTES).catch(() => "") : "";
   const body = (await parseAnswer(text))?.value;
   const first = Array.isArray(body) ? body[0] : body;
   return isObject(first) && (isObject(first.error) || typeof first.error === "string")
     ? errorInside(first, codec.readError(incoming.status, first))
-    : new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
+    : unreadable("a stream of events", incoming.status, text);
+}
+
+/** Returns the error for an answer in another form than expected. Only of a page is anything logged. */
+function unreadable(expected: string, status: number, text: string): GatewayError {
+  const vendor = describePage(status, text);
+  return new GatewayError("upstream", `Cannot read the upstream's answer: expected ${expected}`, { vendor });
 }
 
 function hasMediaType(incoming: Pick<Incoming, "header">, type: RegExp): boolean {

@@ -7,7 +7,7 @@ reuseProcess();
 
 async function changeAndList(place: Place): Promise<void> {
   const added = await run(["keys", "add", "ci", "--rpm", "5"], place);
-  await run(["keys", "change", "ci", "--rpm", "6"], place);
+  await run(["keys", "change", "ci", "--rpm", "6", "--models", "acme/*"], place);
   await run(["keys", "disable", "ci"], place);
   await run(["keys", "disable", "ci"], place);
   await run(["keys", "rotate", "ci", "--overlap", "0s"], place);
@@ -23,7 +23,11 @@ async function changeAndList(place: Place): Promise<void> {
     ["command_line", "-", "rotate_key"],
     ["command_line", "-", "revoke_key"],
   ]);
-  assertStringIncludes(out, 'rules: {"limits":{"requests_per_minute":5');
+  assertMatch(
+    out,
+    /name: "ci"; group: "default"; rules: \{"limits":\{"requests_per_minute":5,"report_only":false\}\}\n/,
+  );
+  assertMatch(out, / rules\.limits\.requests_per_minute: 5 -> 6; rules\.models: none -> \["acme\/\*"\]; name: "ci"\n/);
   assertStringIncludes(out, "disabled: false -> true");
   assertEquals(out.includes(added.out.trim().slice(10)), false, "no secret is listed");
 

@@ -57,3 +57,15 @@ postgresTest(
       }
     }),
 );
+
+postgresTest("a command that a read-only database refuses says so in one line", () =>
+  inFolder(async (folder) => {
+    await using database = await freshDatabase();
+    await run(["keys", "add", "ci"], { folder, env: { SLUICE_STORE: database.url } });
+    const env = { SLUICE_STORE: `${database.url}?default_transaction_read_only=on` };
+    for (const args of [["keys", "add", "bot"], ["keys", "revoke", "ci"], ["prune"]]) {
+      const ended = await run(args, { folder, env });
+      assertEquals(ended.code, 1);
+      assertMatch(ended.err, /^Cannot use the store "postgres:[^"]*": cannot execute .* in a read-only transaction\n$/);
+    }
+  }));

@@ -23,6 +23,8 @@ Deno.test("a form changes group, rules, budget and expiry of a key, and keeps wh
   const browser = await signedIn(gateway);
   const { id } = await gateway.addKey({ rules: { models: ["sluice/*"] } });
   const path = `/keys/${id}`;
+  const { id: plain } = await gateway.addKey();
+  assertStringIncludes((await browser.get(`/keys/${plain}`)).html, "None of its own: those of its group apply.");
   const form = {
     action: "change",
     group: "poor",

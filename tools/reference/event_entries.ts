@@ -64,8 +64,8 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   },
   ledger_failed: {
     see: DISK,
-    act: "Free disk space, end the process that locks the database, or repair the store. Requests with a cost are " +
-      "refused until then",
+    act: "Free disk space, or end the process that locks the database. After `disk failed` or `file deleted or " +
+      "replaced`, put the file or a backup in its place and restart. Requests with a cost are refused until then",
   },
   entry_not_written: { see: `${DISK}; \`sluice audit\``, act: "Repair the store. The request stays unbilled" },
   refusals_not_written: {

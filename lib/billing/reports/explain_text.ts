@@ -3,15 +3,15 @@ import type { Affinity, ContextTier, ImageSizes, UsageSource } from "../../store
 import { attemptLines, skippedLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./request_schemas.ts";
 
-/** Names of price classes in sentences. */
-const CLASS_NAMES: Readonly<Partial<Record<string, string>>> = {
-  prompt: "prompt tokens",
-  input_cache_read: "tokens read from the cache",
-  input_cache_write_5m: "tokens written to the cache for 5 minutes",
-  input_cache_write_1h: "tokens written to the cache for 1 hour",
-  completion: "completion tokens",
-  input_image: "tokens of uploaded images",
-  request: "searches",
+/** Names of price classes in sentences, for one unit and for several. */
+const CLASS_NAMES: Readonly<Partial<Record<string, readonly [one: string, several: string]>>> = {
+  prompt: ["prompt token", "prompt tokens"],
+  input_cache_read: ["token read from the cache", "tokens read from the cache"],
+  input_cache_write_5m: ["token written to the cache for 5 minutes", "tokens written to the cache for 5 minutes"],
+  input_cache_write_1h: ["token written to the cache for 1 hour", "tokens written to the cache for 1 hour"],
+  completion: ["completion token", "completion tokens"],
+  input_image: ["token of uploaded images", "tokens of uploaded images"],
+  request: ["search", "searches"],
 };
 
 /** Descriptions of the sources of token counts. */
@@ -112,7 +112,7 @@ function sizesText({ asked, delivered }: ImageSizes): string | null {
 function arithmetic(request: EndedRequest): string {
   const lines = request.lines.map(({ class: name, tokens, price_usd, factor, amount_usd }) => {
     const times = factor === "1" ? "" : ` x ${factor}`;
-    return `  ${grouped(tokens)} ${wordsOf(name)} x ${price_usd} USD${times} = ${amount_usd} USD`;
+    return `  ${grouped(tokens)} ${wordsOf(name, tokens)} x ${price_usd} USD${times} = ${amount_usd} USD`;
   });
   const { sum_usd, held_usd, released_usd, overrun_usd, charged_usd, upstream_usd, why_free, adds_up } = request;
   return [
@@ -127,10 +127,13 @@ function arithmetic(request: EndedRequest): string {
   ].join("\n");
 }
 
-/** Returns the plural name of a billed unit, such as tokens or images. */
-function wordsOf(name: string): string {
+/** Returns the name of billed units, such as tokens or searches. */
+function wordsOf(name: string, count: number): string {
   const [, tool] = /^hosted_tools\.(.+)$/.exec(name) ?? [];
-  return tool === undefined ? CLASS_NAMES[name] ?? name : `calls of ${tool}`;
+  const [one, several] = tool === undefined
+    ? CLASS_NAMES[name] ?? [name, name]
+    : [`call of ${tool}`, `calls of ${tool}`];
+  return count === 1 ? one : several;
 }
 
 /** Formats an integer with thousands separators. */

@@ -33,7 +33,12 @@ export function whyText(
   if (ending === "lost") return "Lost: the process ended before the request did";
   const reason = details?.reason;
   if (reason === undefined) return undefined;
-  return `${ending === "refused" ? "Refused" : "Failed"}: ${reasonText(reason, { key: keyName ?? keyId, group })}`;
+  if (ending === "refused") return `Refused: ${reasonText(reason, { key: keyName ?? keyId, group })}`;
+  const last = reason.code.startsWith("upstream_") ? details?.attempts?.at(-1) : undefined;
+  const facts = last === undefined ? "" : factsText({ ...last, request_id: undefined });
+  // The facts of the last attempt say more than the code that the client got.
+  const known = facts === "" ? reason : { ...reason, error: undefined };
+  return `Failed: ${reasonText(known, { key: keyName ?? keyId, group })}${facts}`;
 }
 
 /** Names of the key and group of a request. */
@@ -157,18 +162,23 @@ const OUTCOME_TEXTS: Readonly<Record<string, string>> = {
 /** Formats one line for each attempt, with what followed it. */
 export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
   return attempts.map((attempt, at) => {
-    const { upstream, model, outcome, ms, status, code, message, request_id } = attempt;
+    const { upstream, model, outcome, ms } = attempt;
     const next = attempts[at + 1];
-    const facts = [
-      ...(status === undefined ? [] : [`status ${status}`]),
-      ...(code === undefined ? [] : [code]),
-      ...(message === undefined ? [] : [`"${message}"`]),
-      ...(request_id === undefined ? [] : [`request id ${request_id}`]),
-    ];
-    const details = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
     const then = next === undefined ? "" : `; ${nextText(attempt, next)}`;
-    return `${at + 1}. ${upstream}, ${model}: ${OUTCOME_TEXTS[outcome] ?? outcome} after ${ms} ms${details}${then}`;
+    const ended = `${OUTCOME_TEXTS[outcome] ?? outcome} after ${ms} ms`;
+    return `${at + 1}. ${upstream}, ${model}: ${ended}${factsText(attempt)}${then}`;
   });
+}
+
+/** Formats what is known of the error of an attempt, in parentheses; empty if nothing is. */
+function factsText({ status, code, message, request_id }: Partial<EntryAttempt>): string {
+  const facts = [
+    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(code === undefined ? [] : [code]),
+    ...(message === undefined ? [] : [`"${message}"`]),
+    ...(request_id === undefined ? [] : [`request id ${request_id}`]),
+  ];
+  return facts.length === 0 ? "" : ` (${facts.join(", ")})`;
 }
 
 /** Formats one line for each target that was passed over. */

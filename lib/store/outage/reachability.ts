@@ -1,5 +1,6 @@
 /** Finds out whether a remote store is reachable, from the calls to it and from probes between them. */
 import type { Log } from "../../log_events.ts";
+import { faultOf } from "../../causes.ts";
 import { GatewayError, nameOf } from "../../errors.ts";
 import type { StartTimer } from "../../start_timer.ts";
 
@@ -62,8 +63,14 @@ function createOutages(
   function logDown(): void {
     if (outage === undefined || outage.isLogged || isUp()) return;
     outage.isLogged = true;
-    const [name, code] = [nameOf(outage.cause), codeOf(outage.cause)];
-    log({ level: "error", event: "store_down", cause: name, ...(code !== undefined && { code }) });
+    const [code, fault] = [codeOf(outage.cause), faultOf(outage.cause)];
+    log({
+      level: "error",
+      event: "store_down",
+      cause: nameOf(outage.cause),
+      ...(code !== undefined && { code }),
+      ...(fault !== undefined && { fault }),
+    });
   }
 
   function logUp(): void {

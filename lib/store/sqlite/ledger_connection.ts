@@ -18,7 +18,7 @@ export function openLedgerConnection(
   opened.unshift(connection);
   // The first read opens the write-ahead log.
   readNumber(connection, "user_version");
-  const sync = new WalSync(`${file}-wal`);
+  const sync = new WalSync(file);
   opened.unshift(sync);
   const ledger = openOwnedLedger(connection, { sync, reports, charged: reports.charged });
   // From now on the ledger itself waits for the lock, without blocking the event loop.

@@ -93,6 +93,9 @@ function withoutBlocking(
   };
 }
 
+/** What to look for when a file cannot be opened. */
+const NOT_ACCESSIBLE = "it and its folder must be readable and writable, and the disk not read-only";
+
 /** Opens a store. After an error, closes the parts that were opened. @throws {StoreError} for any error */
 function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
   const opened: OpenParts = [];
@@ -100,7 +103,9 @@ function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
     return open(opened);
   } catch (cause) {
     for (const part of opened) part.close();
-    const reason = messageOf(cause);
+    const message = messageOf(cause);
+    // SQLite does not say more.
+    const reason = message === "unable to open database file" ? `${message}; ${NOT_ACCESSIBLE}` : message;
     throw new StoreError(`Cannot open the store "${path}": ${reason}`, { cause });
   }
 }

@@ -1,3 +1,6 @@
+/** Time after which a sync checks again that the files are in their places, in milliseconds. */
+const CHECK_MS = 1_000;
+
 /**
  * Makes commits durable without blocking the process.
  *
@@ -17,20 +20,28 @@
  *   excludes every other connection. The descriptor is opened after the connection has read, so that the file exists.
  * - SQLite syncs the folder with the first sync of a new log, so the name of the file is durable, too.
  *
+ * A file that was deleted or replaced still takes writes, which are lost with the process. So a sync fails if the names
+ * of the database and the log lead to other files than at first.
+ *
  * No locks are lost: POSIX drops all locks of a process on a file when the process closes any descriptor of the file.
  * SQLite locks the database and the `-shm` file, which nothing but SQLite may ever open. It does not lock the log.
  */
 export class WalSync {
   readonly #file: Deno.FsFile;
+  /** The database and its log, with their inodes. */
+  readonly #names: ReadonlyMap<string, number | null>;
+  /** When the names were last checked, by `performance.now()`. */
+  #checkedAt = performance.now();
   /** The sync in progress, and one that begins after it. */
   #current: Promise<void> | undefined;
   #waiting: Promise<void> | undefined;
   #failure: Error | undefined;
 
-  /** @param path the `-wal` file of an open database */
-  constructor(path: string) {
+  /** @param path an open database @param log its `-wal` file */
+  constructor(path: string, log = `${path}-wal`) {
     // Some systems sync only writable descriptors.
-    this.#file = Deno.openSync(path, { read: true, write: true });
+    this.#file = Deno.openSync(log, { read: true, write: true });
+    this.#names = new Map([path, log].map((name) => [name, Deno.statSync(name).ino]));
   }
 
   /**
@@ -61,8 +72,21 @@ export class WalSync {
     if (this.#failure !== undefined) throw this.#failure;
     try {
       await this.#file.syncData();
+      if (performance.now() - this.#checkedAt >= CHECK_MS) await this.#checkNames();
     } catch (cause) {
-      throw this.#failure = new Error("Cannot write the ledger: the disk failed", { cause });
+      throw this.#failure ??= new Error("Cannot write the ledger: the disk failed", { cause });
+    }
+  }
+
+  async #checkNames(): Promise<void> {
+    this.#checkedAt = performance.now();
+    for (const [name, inode] of this.#names) {
+      const found = await Deno.stat(name).catch((error) => {
+        if (error instanceof Deno.errors.NotFound) return undefined;
+        throw error;
+      });
+      if (found?.ino === inode) continue;
+      throw this.#failure = new Error(`Cannot write the ledger: "${name}" was deleted or replaced`);
     }
   }
 

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { explainRequest } from "../../../lib/billing/reports/explain.ts";
 import type { EndedRequest } from "../../../lib/billing/reports/request_schemas.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
-import type { Entry, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
+import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
@@ -71,8 +71,11 @@ Deno.test("explanationText() does not blame permissions for an invalid request",
 
 Deno.test("explanationText() omits a factor of 1 and formats large counts with commas", async () => {
   const sheet = { ...SHEET, factor: "1" };
-  const text = explanationText(await explain(entryOf({ sheet, tokens: tokensOf({ prompt: 1_234_567 }) })));
+  const text = explanationText(
+    await explain(entryOf({ sheet, tokens: tokensOf({ prompt: 1_234_567, completion: 1 }) })),
+  );
   assertStringIncludes(text, "  1,234,567 prompt tokens x 0.00000125 USD = 1.54320875 USD\n");
+  assertStringIncludes(text, "  1 completion token x 0.00001 USD = 0.00001 USD\n");
   assertStringIncludes(text, "Key:          key_1\n");
 });
 
@@ -268,6 +271,25 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
 Deno.test("explainRequest() shows a reason of another release by its code", async () => {
   const entry = freeEntryOf({ ending: "failed", details: { reason: { code: "of_tomorrow" as ReasonCode } } });
   assertEquals((await explain(entry)).why, "Failed: of_tomorrow");
+});
+
+Deno.test("explainRequest() gives the facts of the last attempt as the cause of a failure", async () => {
+  const failedWith = async (reason: EntryReason, attempt: Partial<EntryAttempt>) => {
+    const attempts = [{ upstream: "one", model: "acme/one", outcome: "failure", ms: 12, ...attempt }];
+    return (await explain(freeEntryOf({ ending: "failed", details: { reason, attempts } }))).why;
+  };
+  assertEquals(
+    await failedWith({ code: "upstream_failed" }, { status: 401, code: "invalid_api_key", request_id: "v1" }),
+    "Failed: the upstream failed (status 401, invalid_api_key)",
+  );
+  assertEquals(
+    await failedWith({ code: "upstream_rejected", error: "model_not_found" }, { status: 404, message: "No model" }),
+    'Failed: the upstream rejected the request (status 404, "No model")',
+  );
+  assertEquals(
+    await failedWith({ code: "upstream_failed", error: "upstream_refused" }, {}),
+    "Failed: the upstream failed (upstream_refused)",
+  );
 });
 
 Deno.test("explanationText() lists the attempts, and the reason for each next one", async () => {

@@ -143,7 +143,14 @@ Deno.test("target_failed has the status, the vendor's message without secrets an
 
 Deno.test("target_failed has no vendor facts if the upstream sent none, and rejects malformed ids", async () => {
   const answers: [script: ScriptedAnswer, expected: unknown[]][] = [
-    [{ body: "<html>", status: 502, headers: { "content-type": "text/html" } }, [502, undefined, undefined]],
+    [{ body: "<html>", status: 502, headers: { "content-type": "text/html" } }, [502, "HTML page", undefined]],
+    [{ body: "<title> Under repair </title><p>text", headers: { "content-type": "text/html" } }, [
+      200,
+      "HTML page: Under repair",
+      undefined,
+    ]],
+    [{ body: "<xml/>", status: 502 }, [502, undefined, undefined]],
+    [{ body: "The answer" }, [undefined, undefined, undefined]],
     [json({ detail: "gone" }, { status: 500, headers: { "x-request-id": "a b" } }), [500, "gone", undefined]],
     [json({ error: "gone" }, { status: 500, headers: { "x-request-id": "x".repeat(201) } }), [500, "gone", undefined]],
     [json(WHOLE.chat, { cutAfterBytes: 10 }), [undefined, undefined, undefined]],

@@ -1,6 +1,7 @@
 /** Behaviour of the ledger in the SQLite file beyond that of every ledger. */
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
+import { faultOf } from "../../../lib/causes.ts";
 import type { EntryDetails } from "../../../lib/store/ledger.ts";
 import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
@@ -344,7 +345,7 @@ Deno.test({
       // The system syncs no pipes.
       const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe`] }).output();
       assert(success);
-      const sync = new WalSync(`${folder}/pipe`);
+      const sync = new WalSync(`${folder}/pipe`, `${folder}/pipe`);
       const waiting = [sync.durable(), sync.durable(), sync.durable()];
       for (const each of await Promise.allSettled(waiting)) assertEquals(each.status, "rejected");
       await assertRejects(() => sync.durable(), Error, "Cannot write the ledger: the disk failed");
@@ -352,6 +353,33 @@ Deno.test({
     });
   },
 });
+
+for (const name of [FILE, `${FILE}-wal`]) {
+  Deno.test(`the SQLite ledger takes no entries after ${name} was deleted or replaced`, () =>
+    inFolder(async (folder) => {
+      const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+      await store.ledger.append(many(1));
+      await Deno.rename(`${folder}/${name}`, `${folder}/elsewhere`);
+      await Deno.writeTextFile(`${folder}/${name}`, "");
+      const failed = await refusal(() => store.ledger.append([entry({ id: crypto.randomUUID() })]));
+      assertEquals(faultOf(failed), "file deleted or replaced");
+      await Deno.rename(`${folder}/elsewhere`, `${folder}/${name}`);
+      await assertRejects(() => store.ledger.append([entry({ id: "after" })]), Error, "failed before");
+      await store.close();
+    }));
+}
+
+/** Repeats an action until it fails, and returns the error. */
+async function refusal(act: () => Promise<unknown>): Promise<unknown> {
+  for (;;) {
+    try {
+      await act();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    } catch (error) {
+      return error;
+    }
+  }
+}
 
 Deno.test("the SQLite ledger rejects manual changes", () =>
   inFolder(async (folder) => {
