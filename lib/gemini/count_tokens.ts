@@ -1,12 +1,12 @@
 /**
  * Answers `POST /v1beta/models/{model}:countTokens`: counts the input of a request without sending it to an upstream.
  */
-import { documentSize, isObject } from "../json/mod.ts";
+import { isObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { gemini, inCamelCase, readSteps } from "../protocols/gemini/mod.ts";
 import { findModel } from "../request/candidates.ts";
 import { countingPermissions, countInput } from "../request/count_tokens.ts";
-import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
+import { runSlicedNow } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 
@@ -21,9 +21,7 @@ export async function countTokens(request: Request, context: RouteContext, model
   const { generateContentRequest: fullRequest } = value;
   const counted = { ...isObject(fullRequest) ? fullRequest : value, model, stream: false };
   checkBody(gemini.schema, counted);
-  const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const steps = readSteps(counted, countingPermissions(context));
-  const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
+  const prompt = await runSlicedNow(readSteps(counted, countingPermissions(context)));
   findModel(model, context);
-  return jsonResponse({ totalTokens: await countInput(prompt, { context, isLong, signal: request.signal }) });
+  return jsonResponse({ totalTokens: await countInput(prompt, { context, body, signal: request.signal }) });
 }

@@ -7,8 +7,8 @@ import type { RouteContext } from "../server/router.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
-import { documentSize } from "../json/mod.ts";
-import { LONG_TEXT_CHARS, runSliced, runToEnd } from "../scheduler.ts";
+import { documentSize, type ObjectText } from "../json/mod.ts";
+import { LONG_TEXT_CHARS, runSlicedNow } from "../scheduler.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { ClientPermissions } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -42,15 +42,15 @@ const longCounts = createAdmissionQueue({
  */
 export async function countInput(
   prompt: Prompt,
-  { context: { caller }, isLong, signal }: {
+  { context: { caller }, body, signal }: {
     context: Pick<RouteContext, "caller">;
-    isLong: boolean;
+    body: ObjectText;
     /** Aborts when the client disconnects. */
     signal: AbortSignal;
   },
 ): Promise<number> {
   const counter = await loadTokenCounter();
-  if (!isLong) return await countPrompt(prompt, counter);
+  if (documentSize(body) <= LONG_TEXT_CHARS) return await countPrompt(prompt, counter);
   const leave = await longCounts.enter(signal, requireCaller(caller));
   try {
     await writeLongParts(prompt);
@@ -64,11 +64,8 @@ export async function countInput(
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
   checkVersion(request.headers.get("anthropic-version"));
   const body = await context.readJson();
-  const { value } = body;
-  const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  checkBody(countTokensSchema, value);
-  const steps = readCountSteps(value, countingPermissions(context));
-  const prompt = isLong ? await runSliced(steps) : runToEnd(steps);
+  checkBody(countTokensSchema, body.value);
+  const prompt = await runSlicedNow(readCountSteps(body.value, countingPermissions(context)));
   findModel(prompt.model, context);
-  return jsonResponse(writeCount(await countInput(prompt, { context, isLong, signal: request.signal })));
+  return jsonResponse(writeCount(await countInput(prompt, { context, body, signal: request.signal })));
 }

@@ -1,10 +1,8 @@
 /** Answers `POST /v1/responses/input_tokens`: counts the input of a request without sending it to an upstream. */
-import { documentSize } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { findModel } from "../request/candidates.ts";
 import { countingPermissions, countInput } from "../request/count_tokens.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { recallBody } from "./recall_body.ts";
@@ -19,7 +17,6 @@ export async function countInputTokens(request: Request, context: RouteContext):
   checkBody(responses.schema, body.value);
   const prompt = responses.readPrompt(body.value, countingPermissions(context));
   findModel(prompt.model, context);
-  const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const input_tokens = await countInput(prompt, { context, isLong, signal: request.signal });
+  const input_tokens = await countInput(prompt, { context, body, signal: request.signal });
   return jsonResponse({ object: "response.input_tokens", input_tokens });
 }

@@ -103,10 +103,10 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
       headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
     });
   }
-  const match = exchange.match ?? server.routes.find({ url: request.url, headers: head });
+  const match = server.findRoute(exchange.addressed);
   head.check();
   if (match === undefined) {
-    const { path } = readTarget({ url: request.url, headers: head });
+    const { path } = readTarget(exchange.addressed);
     const page = startPage(exchange, { path, surface: server.surface });
     if (page === undefined) throw noSuchRoute(path);
     return page;

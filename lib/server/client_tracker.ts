@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
-import type { HeaderValues } from "./head.ts";
+import type { Addressed, HeaderValues } from "./head.ts";
 
 /** Most log lines per minute about refused credentials. */
 const MAX_REFUSALS_LOGGED = 60;
@@ -15,6 +15,8 @@ const MAX_REFUSALS_LOGGED = 60;
 export interface GuardedRequest {
   readonly request: Request;
   readonly head: HeaderValues;
+  /** The URL and the head. */
+  readonly addressed: Addressed;
   readonly info: Deno.ServeHandlerInfo | undefined;
   readonly requestId: string;
   readonly gateway: Gateway;

@@ -6,7 +6,7 @@ import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { type GuardedRequest, peerOf } from "./client_tracker.ts";
-import { type HeaderValues, hostOf } from "./head.ts";
+import { type Addressed, type HeaderValues, hostOf } from "./head.ts";
 
 /** Headers that only proxies send. */
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded", "via"];
@@ -14,9 +14,10 @@ const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto
 /**
  * Returns whether a request can use a console. Without an admin key, only requests from this machine can have one.
  */
-export function hasConsole({ request, head, info, gateway: { config, localAdmin } }: GuardedRequest): boolean {
+export function hasConsole(guarded: GuardedRequest): boolean {
+  const { config, localAdmin } = guarded.gateway;
   if (config.admin !== undefined) return true;
-  return localAdmin !== undefined && isFromThisMachine({ head, info }) && namesThisMachine({ request, head });
+  return localAdmin !== undefined && isFromThisMachine(guarded) && namesThisMachine(guarded.addressed);
 }
 
 /** Returns whether a request comes from this machine and not through a proxy. */
@@ -29,8 +30,8 @@ export function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | 
  * Returns whether a request names this machine as its host. It protects against DNS rebinding, where a foreign name
  * resolves to this machine.
  */
-function namesThisMachine({ request: { url: address }, head }: Pick<GuardedRequest, "request" | "head">): boolean {
-  const url = URL.parse(`http://${hostOf({ url: address, headers: head })}`);
+function namesThisMachine(request: Addressed): boolean {
+  const url = URL.parse(`http://${hostOf(request)}`);
   return url !== null && isLoopbackHost(url.hostname);
 }
 

@@ -13,13 +13,7 @@ import {
   createRatedLog,
   type GuardedRequest,
 } from "./client_tracker.ts";
-import {
-  createRouteMatcher,
-  type ErrorShape,
-  errorShapeOf,
-  type RouteMatch,
-  type RouteMatcher,
-} from "./route_matcher.ts";
+import { createRouteMatcher, type ErrorShape, errorShapeOf, type RouteMatcher } from "./route_matcher.ts";
 import { type AnswerHeader, METHODS, type Route } from "./router.ts";
 import { routesOn, type Surface } from "./surface.ts";
 
@@ -62,8 +56,6 @@ export interface Exchange extends GuardedRequest {
   readonly settings: GatewaySettings;
   /** Facts for the log and for metrics. */
   readonly record: RequestRecord;
-  /** The matching route, if it is cached; undefined if the target must be read first. */
-  readonly match: RouteMatch | undefined;
   /** The vendor whose error format the path has. */
   readonly errors: ErrorShape;
   /** Called when the body has arrived or is no longer needed. */
@@ -87,7 +79,7 @@ export interface ServerState {
   readonly surface: Surface;
   readonly drain: Drain;
   readonly timers: PhaseTimers;
-  readonly routes: RouteMatcher;
+  readonly findRoute: RouteMatcher;
   readonly budget: BodyBudget;
   readonly clients: ClientTracker;
   /** The app itself, once it is created. */
@@ -113,7 +105,7 @@ export function createServerState(options: AppOptions): ServerState {
     surface,
     drain,
     timers,
-    routes: createRouteMatcher(routesOn(surface, { routes, access }), access),
+    findRoute: createRouteMatcher(routesOn(surface, { routes, access }), access),
     budget: new BodyBudget(),
     clients: options.clients ?? createClientTracker({ monotonic: () => options.gateway().monotonic() }),
   };
@@ -157,7 +149,7 @@ export function cacheSettings(
 export function beginExchange(
   { request, info, requestId }: Pick<Exchange, "request" | "info" | "requestId">,
   settings: GatewaySettings,
-  { routes, drain }: ServerState,
+  { drain }: ServerState,
 ): Exchange {
   const { gateway, observeOptions, origins } = settings;
   const { method } = request;
@@ -165,7 +157,6 @@ export function beginExchange(
   const record = gateway.observer.began({ id: requestId, method: known }, observeOptions);
   const head = new Head(request.headers);
   const addressed = { url: request.url, headers: head };
-  const match = routes.known(addressed);
   // Reading `request.body` creates a stream, even if the runtime has the whole body, so the length is read first.
   const hasBody = method !== "GET" && method !== "HEAD" &&
     (head.get("content-length") !== null || request.body !== null);
@@ -177,8 +168,8 @@ export function beginExchange(
     gateway,
     settings,
     record,
-    match,
-    errors: match === undefined ? errorShapeOf(addressed) : match.errors,
+    addressed,
+    errors: errorShapeOf(addressed),
     bodyArrived: hasBody ? drain.arrive() : doNothing,
     shownAddress: undefined,
     origins,

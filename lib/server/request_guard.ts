@@ -117,9 +117,9 @@ async function authorizeCaller(
   { credential, endpoint, protocol }: Access & { credential: Credential },
   clients: ClientTracker,
 ): Promise<Caller> {
-  const { head, request, record, gateway: { keys } } = guarded;
+  const { head, record, gateway: { keys } } = guarded;
   if (endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
-  const queryKey = () => new URLSearchParams(readTarget({ url: request.url, headers: head }).query).get("key");
+  const queryKey = () => new URLSearchParams(readTarget(guarded.addressed).query).get("key");
   const found: AuthenticationOptions["found"] = ({ id, name, group }) => {
     record.keyId = id;
     record.keyName = name;

@@ -4,9 +4,6 @@ import { allowedMethods, createRouter, type Handler, METHODS, type Route } from 
 import { GatewayError } from "../errors.ts";
 import { type Addressed, hostOf } from "./head.ts";
 
-/** Most URLs whose routes are cached. */
-const MAX_CACHED_MATCHES = 256;
-
 /** The handler of one method, and the row of the access table that guards it. */
 export interface RouteHandler {
   handler: Handler;
@@ -26,47 +23,22 @@ export interface ServedRoute {
 
 /** The route of a URL. */
 export interface RouteMatch {
-  /** The vendor whose error format the path has. */
-  readonly errors: ErrorShape;
   readonly route: ServedRoute;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Finds routes. */
-export interface RouteMatcher {
-  /** Returns the cached match of a request; undefined if none is cached. */
-  known(request: Addressed): RouteMatch | undefined;
-  /** Finds the match of a request; undefined if there is no route. @throws {GatewayError} as `readTarget` */
-  find(request: Addressed): RouteMatch | undefined;
-}
+/** Finds the match of a request; undefined if there is no route. @throws {GatewayError} as `readTarget` */
+export type RouteMatcher = (request: Addressed) => RouteMatch | undefined;
 
 /** Creates a matcher of the given routes. @throws {RangeError} as `createRouter` */
 export function createRouteMatcher(routes: readonly Route[], access: AccessTable): RouteMatcher {
   const findRoute = createRouter(routes);
   const servedRoutes = new Map(routes.map((route) => [route, servedOf(route, access)]));
-  /**
-   * Matches without parameters, by URL. Reading a target costs 2 µs. It depends on `Host`, so that must be equal, too.
-   */
-  const cache = new Map<string, RouteMatch & { host: string | null }>();
-  return {
-    known(request) {
-      const cached = cache.get(request.url);
-      if (cached?.host !== request.headers.get("host") || cached.route.path === GOOGLE_OR_OPENAI) return undefined;
-      return cached;
-    },
-    find(request) {
-      const { segments } = readTarget(request);
-      const isGoogle = isGoogleRequest(request);
-      const match = findRoute(isGoogle ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
-      const route = match && servedRoutes.get(match.route);
-      if (match === undefined || route === undefined) return undefined;
-      const host = request.headers.get("host");
-      const served = { errors: errorShapeOf(request), route, params: match.params, host };
-      if (isGoogle || Object.keys(match.params).length > 0) return served;
-      if (cache.size >= MAX_CACHED_MATCHES) cache.clear();
-      cache.set(request.url, served);
-      return served;
-    },
+  return (request) => {
+    const { segments } = readTarget(request);
+    const match = findRoute(isGoogleRequest(request) ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
+    const route = match && servedRoutes.get(match.route);
+    return match && route && { route, params: match.params };
   };
 }
 
@@ -134,8 +106,6 @@ export function readTarget(request: Addressed): RequestTarget {
 
 /** First segment of Google's paths. */
 const GOOGLE_BASE = "v1beta";
-/** A path that Google and OpenAI both have. */
-const GOOGLE_OR_OPENAI = "/v1/models";
 /** Matches a method of Google's API at the end of a model's path. */
 const GOOGLE_METHOD = /:(?:generateContent|streamGenerateContent|countTokens)$/;
 

@@ -56,8 +56,8 @@ function baseUrls(origin: string): string {
 }
 
 /** Returns the origin that the browser requested, or `https://…` if it is not known. It needs no escaping in HTML. */
-function originOf({ request, head }: Exchange): string {
-  const host = hostOf({ url: request.url, headers: head });
+function originOf({ request, head, addressed }: Exchange): string {
+  const host = hostOf(addressed);
   if (!/^[\w.-]+(?::\d+)?$|^\[[0-9a-f:.]+\](?::\d+)?$/i.test(host)) return "https://…";
   const isSecure = request.url.startsWith("https:") || head.get("x-forwarded-proto") === "https";
   return `${isSecure ? "https" : "http"}://${host}`;

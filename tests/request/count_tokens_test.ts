@@ -11,6 +11,9 @@ import { assertEquals, assertRejects } from "@std/assert";
 /** A prompt that takes seconds to count. */
 const LONG: Prompt = promptOf([user("a".repeat(2_000_000))]);
 
+/** The body of a long request. */
+const BODY = { text: " ".repeat(1_000_001), members: [] };
+
 /** The most counts of one key that run or wait at the same time. */
 const MAX_OF_KEY = 3 + 48;
 
@@ -30,7 +33,7 @@ Deno.test("countInput() lets one key count few long prompts at a time, and other
   const leaving = new AbortController();
   const { signal } = leaving;
   const count = (keyId: string, prompt: Prompt) =>
-    countInput(prompt, { context: { caller: callerOf(keyId) }, isLong: true, signal });
+    countInput(prompt, { context: { caller: callerOf(keyId) }, body: BODY, signal });
   const counting = Array.from({ length: MAX_OF_KEY }, () => count("key_one", LONG));
   const ends = Promise.allSettled(counting);
   const refused = await assertRejects(() => count("key_one", LONG), GatewayError);
