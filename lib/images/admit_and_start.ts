@@ -36,11 +36,10 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
   try {
     const pixels = makesImagesHere(model, gateway) ? countPixels(request, gateway.config) : undefined;
     const promptTokens = await (await loadTokenCounter()).countLong(request.prompt);
-    const now = gateway.now();
-    const { input_image: inputImagePrice } = pricingAt(model, now);
+    const { input_image: inputImagePrice } = pricingAt(model, meter.arrivedAt);
     const countOptions = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
     const maxUsage = maxUsageOf(request, countOptions);
-    await admitImages({ ...maxUsage, extras: billedExtras(maxUsage, inputImagePrice) }, { meter, model, context, now });
+    await admitImages({ ...maxUsage, extras: billedExtras(maxUsage, inputImagePrice) }, { meter, model, context });
     if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, { size: pixels, keyId });
     const counter = new ImageUsageCounter(request, countOptions);
     const dropped = new UnsupportedParameters();

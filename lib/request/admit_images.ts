@@ -13,14 +13,13 @@ import { longestMs } from "./targets.ts";
 
 /**
  * Reserves limits and budget for all images of a request at their requested size.
- * @param now Unix time in milliseconds: the request pays the prices of this moment
  * @throws {GatewayError} `limited`
  */
 export async function admitImages(
   { input, output, extras }: { input: number; output: number; extras: readonly BilledExtra[] },
-  { meter, model, context, now }: { meter: Meter; model: Model; context: RouteContext; now: number },
+  { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
-  const terms = termsOf({ meter, model, context }, now);
+  const terms = termsOf({ meter, model, context });
   const tokens = { input, output };
   await meter.admit({
     ...terms,
@@ -36,13 +35,12 @@ export async function admitReplay(
   await meter.admit({ ...termsOf({ meter, model, context }), limitRequests: [], maxCost: 0n });
 }
 
-/** Returns the terms that do not depend on the size of a request. Its prices are those valid at `now`. */
+/** Returns the terms that do not depend on the size of a request. Its prices are those at its arrival. */
 function termsOf(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
-  now = context.gateway.now(),
 ): Omit<AdmissionTerms, "limitRequests" | "maxCost"> {
   const { gateway, caller } = context;
-  const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.arrivedAt };
   return {
     model,
     ...pricesAt(model, priceTerms),

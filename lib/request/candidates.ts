@@ -8,13 +8,14 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
+import type { Meter } from "../billing/meter.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import { checkModelRules } from "./rules.ts";
 import { isExpired, missingModel } from "../catalog/catalog.ts";
 
 /**
- * A model that may answer, the prompt for it, and its prices. The prices are those at admission until the request ends.
+ * A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request.
  */
 export interface Candidate extends RequestPrices {
   model: Model;
@@ -22,6 +23,12 @@ export interface Candidate extends RequestPrices {
   prompt: Prompt;
   /** Parameters that the model does not support. */
   dropped: UnsupportedParameters;
+}
+
+/** A request whose meter is open. */
+export interface ArrivedRequest {
+  context: RouteContext;
+  meter: Pick<Meter, "arrivedAt">;
 }
 
 /** A request body, and the names of the members that screening removed from it. */
@@ -43,13 +50,13 @@ export interface Candidates {
  * @throws {GatewayError} the first model's error if no model is left; `overloaded` if the client's preferences leave
  * none
  */
-export function findCandidates(requested: Prompt, context: RouteContext, body: ReadBody): Candidates {
+export function findCandidates(requested: Prompt, request: ArrivedRequest, body: ReadBody): Candidates {
   const { provider, fallbacks } = requested;
-  const preferences = readPreferences(provider, context.gateway);
+  const preferences = readPreferences(provider, request.context.gateway);
   const ids = fallbacks === undefined ? [requested.model] : new Set([requested.model, ...fallbacks]);
   return {
     preferences,
-    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, requested, { context, body })),
+    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, requested, { request, body })),
   };
 }
 
@@ -97,7 +104,7 @@ export function noTargetLeft(why: string): GatewayError {
 function candidateOf(
   id: string,
   requested: Prompt,
-  { context, body: { dropped: removed, body } }: { context: RouteContext; body: ReadBody },
+  { request: { context, meter }, body: { dropped: removed, body } }: { request: ArrivedRequest; body: ReadBody },
 ): Candidate {
   const param = PARAMETER_NAMES[requested.protocol].fallbacks;
   const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
@@ -108,7 +115,7 @@ function candidateOf(
     privateNetworks: context.gateway.config.private_networks,
   });
   const { group } = requireCaller(context.caller);
-  const priceTerms = { factor: group.price_factor, now: context.gateway.now() };
+  const priceTerms = { factor: group.price_factor, now: meter.arrivedAt };
   return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
 }
 

@@ -22,7 +22,7 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
     // 3. Decode the canonical prompt. Messages that a scan recognized are decoded only if a later step reads them.
     const prompt = await decodePrompt(body, codec);
     // 4, 5. Find the models that the key may use, and check the prompt against each model's rules.
-    const { candidates, preferences } = findCandidates(prompt, context, body);
+    const { candidates, preferences } = findCandidates(prompt, state, body);
     // 6. Reserve limits and budget for the most that the request can use.
     const admitted = await admitRequest(candidates, body, state);
     // 7. Plan the targets, the best first.

@@ -6,7 +6,7 @@ import type { Amount } from "../billing/money.ts";
 import { costOfExtras, type ExtraPrices, pricesAt } from "../billing/price.ts";
 import { costBound } from "../billing/token_bound.ts";
 import { dearestSheet } from "../request/spending_plan.ts";
-import type { RouteContext } from "../server/router.ts";
+import type { ArrivedRequest } from "../request/candidates.ts";
 import type { BilledExtra, PriceSheet } from "../store/ledger.ts";
 import { measureRequest, type RetrievalSize } from "./size.ts";
 import type { RetrievalRequest } from "./types.ts";
@@ -23,13 +23,12 @@ export interface CandidatePrices {
   maxCost: Amount;
 }
 
-/** Finds the prices of a new request at a model. */
+/** Finds the prices of a request at a model, as of its arrival. */
 export function candidatePrices(
   request: RetrievalRequest,
   model: Model,
-  { gateway, caller }: RouteContext,
+  { context: { caller }, meter: { arrivedAt: now } }: ArrivedRequest,
 ): CandidatePrices {
-  const now = gateway.now();
   const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
   const { sheet, extraPrices } = pricesAt(model, priceTerms);
   const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;

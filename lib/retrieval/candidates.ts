@@ -2,10 +2,15 @@
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject } from "../json/mod.ts";
-import { collectCandidates, findModel, findNamedFallback, readPreferences } from "../request/candidates.ts";
+import {
+  type ArrivedRequest,
+  collectCandidates,
+  findModel,
+  findNamedFallback,
+  readPreferences,
+} from "../request/candidates.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
 import type { JsonBody } from "../server/body.ts";
-import type { RouteContext } from "../server/router.ts";
 import { type CandidatePrices, candidatePrices } from "./candidate_prices.ts";
 import type { RetrievalRequest } from "./types.ts";
 
@@ -28,9 +33,10 @@ export interface RetrievalCandidates<R extends RetrievalRequest> {
  */
 export function findRetrievalCandidates<R extends RetrievalRequest>(
   body: JsonBody,
-  context: RouteContext,
+  arrived: ArrivedRequest,
   { kind, read }: { kind: "embedding" | "rerank"; read: (body: JsonBody, model: Model) => R },
 ): RetrievalCandidates<R> {
+  const { context } = arrived;
   const { model: requested, models, provider } = body.value;
   const requestedId = String(requested);
   const first = findModel(requestedId, context, kind);
@@ -39,7 +45,7 @@ export function findRetrievalCandidates<R extends RetrievalRequest>(
   const candidates = collectCandidates(ids, preferences, (id) => {
     const model = id === requestedId ? first : findNamedFallback(id, { context, param: "models", kind });
     const request = read(body, model);
-    return { model, request, ...candidatePrices(request, model, context) };
+    return { model, request, ...candidatePrices(request, model, arrived) };
   });
   if (kind === "embedding") { for (const { model } of candidates) requireSameSpace(model, first); }
   return { preferences, candidates };

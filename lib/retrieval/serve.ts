@@ -67,7 +67,7 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     attributeUser(meter, body.value);
     check(body);
     // 4, 5. Find the models, and check the request against each of them.
-    const { candidates, preferences } = findRetrievalCandidates(body, context, { kind, read });
+    const { candidates, preferences } = findRetrievalCandidates(body, { context, meter }, { kind, read });
     // 6. Reserve limits and budget for the most that the request can cost.
     const admitted = await admitRetrieval(candidates, { meter, context });
     // 7, 8. Call one target after another until one answers.

@@ -6,7 +6,7 @@ import type { BilledTokens, Ending, Entry, UsageBy, UsageQuery, UsageSum } from 
 export const DAY_MS = 86_400_000;
 
 /** Endings that count as failed. */
-const FAILED_ENDINGS: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
+export const FAILED_ENDINGS: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
 
 /** Classes of tokens, in the order of the columns. */
 export const TOKEN_CLASSES = [

@@ -1,6 +1,6 @@
 /** Filters and orders of searches for ledger entries, and the names by which blocks of entries are found. */
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
-import { DAY_MS } from "./days.ts";
+import { DAY_MS, FAILED_ENDINGS } from "./days.ts";
 import { searchedValues } from "./entry_row.ts";
 import { BLOCK, problemPart } from "./sums.ts";
 
@@ -66,12 +66,10 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
     allows(model, entry.model) && allows(upstream, entry.upstream) && allows(endpoint, entry.endpoint) &&
     allows(reason, ownReason) && allows(user, ownUser) &&
     (status === undefined || entry.status >= status.from && entry.status <= status.to) &&
-    (failed === undefined || FAILED_ENDINGS.includes(entry.ending)) &&
+    (failed === undefined || FAILED_ENDINGS.has(entry.ending)) &&
     (tag === undefined || ownTags?.includes(`,${tag},`) === true) &&
     (minCost === undefined || entry.cost >= minCost) && (minMs === undefined || entry.totalMs >= minMs);
 }
-
-const FAILED_ENDINGS: readonly string[] = ["failed", "refused", "lost"];
 
 /** SQL condition of `failed`. */
 export const FAILED_SQL = "ending IN ('failed', 'refused', 'lost')";
@@ -99,7 +97,7 @@ export function blockNames(filter: EntryFilter): BlockName[] {
   if (isProblem || failed !== undefined || reason !== undefined) {
     const facts = Object.entries({ r: reason, g: group, m: model, u: upstream, p: endpoint });
     const parts = facts.flatMap(([fact, value]) => value === undefined ? [] : [problemPart(fact as "r", value)]);
-    const oneOf = failed === undefined ? undefined : FAILED_ENDINGS.map((ending) => problemPart("e", ending));
+    const oneOf = failed === undefined ? undefined : [...FAILED_ENDINGS].map((ending) => problemPart("e", ending));
     const problem = {
       kind: "problem",
       parts,

@@ -13,6 +13,7 @@ import type {
   UpstreamDaySum,
   UsageFilter,
 } from "../../store/ledger.ts";
+import { matchesFilter } from "../../store/search.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
 import { ReportQueryError } from "./report_errors.ts";
@@ -179,7 +180,7 @@ async function addEntries(
     const last = page.at(-1);
     page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE_ENTRIES });
     for (const entry of page) {
-      if (!matchesFilter(entry, only)) continue;
+      if (!matchesFilter(entry, { ...only, since, until })) continue;
       const sum = selected.of({ ...entry, day: dayOf(entry.at) });
       if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
     }
@@ -194,12 +195,6 @@ function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> 
     sums,
     (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
   );
-}
-
-function matchesFilter({ keyId, group, model, details = {} }: KeptEntry, only: UsageFilter): boolean {
-  const { user, tags = [] } = details;
-  return (only.keyId ?? keyId) === keyId && (only.group ?? group) === group && (only.model ?? model) === model &&
-    (only.user ?? user) === user && (only.tag === undefined || tags.includes(only.tag));
 }
 
 function emptyFigures(): Omit<UpstreamSum, "upstream" | "model" | "day"> {

@@ -35,8 +35,6 @@ export interface ChangesWatch {
   keys?: (changed: readonly ReadKey[] | "all") => void;
   /** Called with the version of a new configuration. */
   config?: (version: number) => void;
-  /** Called when the database answers again. */
-  up?: () => void;
 }
 
 /** The numbers of the last changes of keys and of the configuration. */
@@ -129,7 +127,7 @@ export class Changes {
       await inTime(this.#readChangesTwice(), POLL_TIMEOUT_MS);
       this.#failure = undefined;
       this.#polledAt = startedAt;
-      this.#reportUp();
+      this.#downSince = undefined;
     } catch (error) {
       if (!this.#isClosed) this.#recordFailure(error);
     } finally {
@@ -186,12 +184,6 @@ export class Changes {
 
   #reportKeys(changed: readonly ReadKey[] | "all"): void {
     for (const { keys } of this.#watches) keys?.(changed);
-  }
-
-  #reportUp(): void {
-    if (this.#downSince === undefined) return;
-    this.#downSince = undefined;
-    for (const { up } of this.#watches) up?.();
   }
 
   #recordFailure(error: unknown): void {

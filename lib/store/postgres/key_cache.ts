@@ -18,9 +18,6 @@ const MAX_KEYS = 100_000;
 /** Most cached unknown hashes; the oldest are evicted. */
 const MAX_UNKNOWN = 1_000;
 
-/** Most keys whose last use waits to be written to the database. */
-const MAX_USES = 100_000;
-
 /** Dependencies of the cache. */
 export interface KeyCacheParts {
   /** The keys in the database. */
@@ -92,13 +89,11 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
   /** Keys that this node is changing, by id: what the feed reports of them may be from before the change. */
   readonly #changing = new Map<string, symbol>();
   readonly #queueRead = createReadQueue();
-  /** Last uses that are not written yet, by the id of the key. */
-  #uses = new Map<string, number>();
 
   constructor(parts: KeyCacheParts) {
     this.#parts = parts;
     this.#maxKeys = parts.maxKeys ?? MAX_KEYS;
-    parts.changes.watch({ keys: (changed) => this.#applyChanges(changed), up: () => void this.#flush() });
+    parts.changes.watch({ keys: (changed) => this.#applyChanges(changed) });
     for (const key of parts.first ?? []) this.#cacheForOutages(key);
   }
 
@@ -138,8 +133,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
       const key = this.#cached.get(id);
       if (key !== undefined) key.record = { ...key.record, lastUsedAt: Math.max(key.record.lastUsedAt ?? 0, at) };
     }
-    this.#keepUses(used);
-    if (this.#parts.changes.isUp) await this.#flush();
+    await this.#parts.keys.touch(used);
   }
 
   /** Handles a report of the feed. */
@@ -272,25 +266,6 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
       void this.#parts.changes.poll().catch(() => {}).then(() => {
         if (this.#changing.get(id) === token) this.#changing.delete(id);
       });
-    }
-  }
-
-  /** Writes the last uses to the database. */
-  async #flush(): Promise<void> {
-    const waiting = this.#uses;
-    this.#uses = new Map();
-    try {
-      if (waiting.size > 0) await this.#parts.keys.touch(waiting);
-    } catch (error) {
-      this.#keepUses(waiting);
-      if (!isOutOfReach(error)) throw error;
-    }
-  }
-
-  /** Stores last uses until they are written. */
-  #keepUses(used: ReadonlyMap<string, number>): void {
-    for (const [id, at] of used) {
-      if (this.#uses.has(id) || this.#uses.size < MAX_USES) this.#uses.set(id, Math.max(this.#uses.get(id) ?? 0, at));
     }
   }
 }

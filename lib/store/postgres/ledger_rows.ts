@@ -167,7 +167,7 @@ export async function readHolds(sql: Sql): Promise<Hold[]> {
 /**
  * Reads the first expired holds. Holds that were last renewed before the server's start are left out for `graceMs`
  * milliseconds after it: they could not be renewed, and their entries may still arrive.
- * @param query `until`: leases that end by then have expired, by the server's clock; `most`: number of holds
+ * @param query `until`: leases that end by then have expired, by the server's clock; `limit`: most holds to read
  */
 export async function readOverdue(
   sql: Sql,

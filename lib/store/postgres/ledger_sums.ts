@@ -20,7 +20,7 @@ export async function readSpending(sql: Sql, spenders: readonly Spender[]): Prom
   return rows.map(({ charged, held }) => ({ charged: BigInt(charged), held: BigInt(held) }));
 }
 
-/** Implements `LedgerStore.left`. */
+/** Implements `LedgerStore.readAvailable`. */
 export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
   const [spending] = await readSpending(sql, [claim]);
   if (spending === undefined) throw new Error("Cannot tell what is left of a budget: the database returned nothing");

@@ -76,37 +76,46 @@ Deno.test("a budget resets with its period, and a request counts in the period i
   assertEquals([await left(day), await left(day - 30)], [995n * PRICE, 990n * PRICE]);
 });
 
-Deno.test("a request that is read across midnight counts against the budget of the day on which it arrived", async () => {
-  let now = Date.parse("2026-11-20T23:59:59Z");
+/** Begins a chat request, and returns a function that sends the rest of it. */
+function beginAsking({ url, key }: TestGateway, more: JsonObject): () => Promise<Response> {
+  const { readable, writable } = new TransformStream<string, string>();
+  const writer = writable.getWriter();
+  const body = JSON.stringify(prompt("chat", more));
+  void writer.write(body.slice(0, 9));
+  const answered = fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
+    body: readable.pipeThrough(new TextEncoderStream()),
+  });
+  return async () => {
+    await writer.write(body.slice(9));
+    await writer.close();
+    return await answered;
+  };
+}
+
+Deno.test("a request that is read across midnight has the budget and the prices of its arrival", async () => {
+  const midnight = Date.parse("2026-11-21T00:00:00Z");
+  let now = midnight - 1_000;
   await using budgeted = startBudgeted({
     groups: { default: { key_budget: { usd: "0.01", period: "day" } } },
+    row: { price_changes: [{ from: new Date(midnight).toISOString(), prompt: "0", completion: "0.000001" }] },
     now: () => now,
   });
   const { gateway } = budgeted;
-  const inFlight = gateway.gateway.inFlight;
-  const late = Array.from({ length: 3 }, () => {
-    const { readable, writable } = new TransformStream<string, string>();
-    const writer = writable.getWriter();
-    const body = JSON.stringify(prompt("chat", { max_completion_tokens: 1_000 }));
-    void writer.write(body.slice(0, 9));
-    const answered = fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${gateway.key.key}`, "content-type": "application/json" },
-      body: readable.pipeThrough(new TextEncoderStream()),
-    });
-    return async () => {
-      await writer.write(body.slice(9));
-      await writer.close();
-      const response = await answered;
-      await response.body?.cancel();
-      return response.status;
-    };
-  });
+  const { inFlight } = gateway.gateway;
+  const late = Array.from({ length: 3 }, () => beginAsking(gateway, { max_completion_tokens: 1_000 }));
   await until("three requests", () => inFlight.count() === 3);
-  now += 1_000;
+  now = midnight;
   const statuses: number[] = [];
-  for (const finish of late) statuses.push(await finish());
+  for (const finish of late) {
+    const response = await finish();
+    await response.body?.cancel();
+    statuses.push(response.status);
+  }
   // The first answer costs half a percent of the budget, so the rest does not pay for the most that another may cost.
   assertEquals(statuses, [200, 429, 429]);
   assertEquals((await ask(gateway, "chat", { max_completion_tokens: 1_000 })).status, 200);
+  const entries = await entriesOf(gateway.store.ledger, 4);
+  assertEquals(entries.flatMap(({ cost, sheet }) => cost > 0n ? [sheet?.completion] : []), ["0.00001", "0.000001"]);
 });
