@@ -149,7 +149,7 @@ const SHAPES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   // Ids with a prefix, such as `resp_…`, stay: clients need them.
   [/\b(?![a-z]{2,12}_)(?=[a-z_-]*\d)(?=[\d_-]*[a-z])[\w-]{32,}/gi, KEY_REPLACEMENT],
   // deno-lint-ignore no-control-regex
-  [/[\u0000-\u001f\u007f]+/g, " "],
+  [/[\u0000-\u001f\u007f-\u009f]+/g, " "],
 ];
 
 /**

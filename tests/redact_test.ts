@@ -101,7 +101,7 @@ Deno.test("redactShapes() removes keys and addresses, and keeps the client's ids
     ["0123456789abcdef0123456789abcdef", "[key]"],
     ["No response resp_0123456789abcdef0123456789abcdef", "No response resp_0123456789abcdef0123456789abcdef"],
     ["connect to wss://gpu7.internal/a", "connect to [address]"],
-    ["two\nlines\u0000", "two lines"],
+    ["two\nlines\u009b\u0000", "two lines"],
   ];
   for (const [text, expected] of cases) assertEquals(redactShapes(text, 1_000), expected);
 });

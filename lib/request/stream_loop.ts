@@ -64,7 +64,8 @@ const OVERHEAD_LENGTH = 100;
 
 /**
  * A timeout counts against the client, not the target, if the client delayed the answer for this share of its time
- * limit and at least this many milliseconds.
+ * limit and at least this many milliseconds. A broken connection does if the client took longer than the upstream:
+ * many servers close a connection that takes no data.
  */
 const CLIENT_DELAY_SHARE = 0.1;
 const CLIENT_DELAY_MS = 1_000;
@@ -106,6 +107,8 @@ export class StreamLoop {
   #unsentText = "";
   /** Total time that data waited for the client, in milliseconds. */
   #heldUpMs = 0;
+  /** Total time that the client waited for data, in milliseconds. */
+  #waitedMs = 0;
   #ended: PromiseWithResolvers<void> | undefined;
 
   constructor(options: StreamLoopOptions) {
@@ -219,6 +222,8 @@ export class StreamLoop {
   readonly #take = (read: Step | ReplyEvent[] | undefined): void => {
     const { writer, target, meter } = this.#answer as StreamedAnswer;
     try {
+      const last = (Array.isArray(read) ? read : read?.events)?.at(-1);
+      if (last?.type === "error") last.error = this.#blameClient(last.error);
       const step = Array.isArray(read) || read === undefined ? writer?.write(read) : read;
       // A cancelled feed looks like an answer that broke off, which must not count against the target.
       if (step !== undefined && this.#stage !== "over") target.take(step.events);
@@ -296,6 +301,7 @@ export class StreamLoop {
   /** Sends text, or the first part of a long text. */
   #sendText(text: string): void {
     this.#isPulled = false;
+    this.#waitedMs += this.#timer.elapsedMs;
     this.#timer.begin(this.#unread);
     // enqueue() may call pull() synchronously.
     const end = text.length <= MAX_CHUNK_LENGTH ? text.length : characterEnd(text, MAX_CHUNK_LENGTH);
@@ -312,7 +318,7 @@ export class StreamLoop {
   /** Handles a failed read. */
   readonly #failRead = (thrown: unknown): void => {
     if (this.#stage === "over") return;
-    const error = this.#blameClient(thrown);
+    const error = thrown instanceof GatewayError ? this.#blameClient(thrown) : thrown;
     this.#answer?.target.broken(error);
     this.#fail(error);
   };
@@ -353,14 +359,18 @@ export class StreamLoop {
     else this.#unsentText = text;
   }
 
-  /** Returns the error, or a `too_slow` error for a timeout if the client delayed the answer. */
-  #blameClient(thrown: unknown): unknown {
+  /** Returns the error, or a `too_slow` error if the client delayed an answer that timed out or broke off. */
+  #blameClient(error: GatewayError): GatewayError {
     const totalMs = this.#answer?.totalMs ?? Infinity;
+    const { kind, fault, vendor } = error;
+    const isOvertime = fault === "overtime";
+    const isBroken = kind === "upstream" && fault === undefined && vendor === undefined;
     const heldUpMs = this.#heldUpMs + (this.#isPulled ? 0 : this.#timer.elapsedMs);
-    if (!(thrown instanceof GatewayError) || thrown.fault !== "overtime") return thrown;
-    if (heldUpMs < CLIENT_DELAY_MS || heldUpMs < totalMs * CLIENT_DELAY_SHARE) return thrown;
-    const message = `Cannot finish this answer: the client read too slowly to receive it within ${totalMs / 1000} s`;
-    return new GatewayError("too_slow", message);
+    const waitedMs = this.#waitedMs + (this.#isPulled ? this.#timer.elapsedMs : 0);
+    const leastMs = isOvertime ? totalMs * CLIENT_DELAY_SHARE : isBroken ? waitedMs : Infinity;
+    if (heldUpMs < CLIENT_DELAY_MS || heldUpMs < leastMs) return error;
+    const failure = isOvertime ? `receive it within ${totalMs / 1000} s` : "receive it before it broke off";
+    return new GatewayError("too_slow", `Cannot finish this answer: the client read too slowly to ${failure}`);
   }
 
   /** Cancels or drains an answer whose client has disconnected. */

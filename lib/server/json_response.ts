@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { type Json, writeJson } from "../json/mod.ts";
 import type { AnswerHeader } from "./router.ts";
-import { eTag, ifNoneMatch } from "@std/http/etag";
+import { eTag } from "@std/http/etag";
 
 /** Status, headers and other options of a JSON answer. */
 export interface JsonOptions {
@@ -67,8 +67,18 @@ export async function jsonWithEtag(request: Request, body: Json): Promise<Respon
   const text = writeJson(body);
   const etag = await eTag(text);
   const headers: Record<string, string> = { "cache-control": "private, no-cache", ...(etag !== undefined && { etag }) };
-  if (!ifNoneMatch(request.headers.get("if-none-match"), etag)) return new Response(null, { status: 304, headers });
+  if (hasTag(request.headers.get("if-none-match"), etag)) return new Response(null, { status: 304, headers });
   const answer = new JsonAnswer(text, { headers });
   answer.headers.set("content-length", String(answer.byteLength));
   return answer;
+}
+
+/**
+ * Returns whether `if-none-match` names an entity tag, by the weak comparison (RFC 9110, 13.1.2). It takes linear time:
+ * `ifNoneMatch` of the standard library blocked the event loop for 0.6 s on 8 KB of spaces.
+ */
+function hasTag(header: string | null, etag: string | undefined): boolean {
+  return (header ?? "").split(",").map((tag) => tag.trim()).some((tag) =>
+    tag === "*" || tag.replace(/^W\//, "") === etag
+  );
 }

@@ -118,6 +118,31 @@ Deno.test("a client that reads too slowly pays for what was sent to it", async (
   }
 });
 
+Deno.test("a client pays for what was sent if its upstream breaks off after it stopped reading for long", async () => {
+  for (const [seconds, pays] of [[5, true], [0.5, false]] as const) {
+    for (const way of ["relayed", "translated"] as const) {
+      const protocol = "chat";
+      const { opening, pieces } = frames(spokenBy(protocol, way), PIECES, "reported");
+      await using world = startWorld({ protocol, way, says: () => ({ steps: [...opening, ...pieces], cut: true }) });
+      let reader: ReadableStreamDefaultReader<string> | undefined;
+      let stream = "";
+      {
+        using time = simulateTime(0);
+        const response = await world.gateway.ask(protocol, prompt(protocol, { stream: true }));
+        reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+        stream += (await reader?.read())?.value;
+        await time.settle(500);
+        await time.pass(seconds * 1_000);
+      }
+      for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
+        stream += read.value;
+      }
+      if (pays) await assertSentCharged(world, { content: "Hello", stream, most: PIECES.join("").length + 1 });
+      else assertEquals((await world.entry()).ending, "failed");
+    }
+  }
+});
+
 Deno.test("an upstream that takes too long is not paid, even if the client reads", async () => {
   await Promise.all((["relayed", "translated"] as const).map(async (way) => {
     const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "reported");
