@@ -30,7 +30,7 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/ConnectionReset|ECONNRESET|EPIPE|BrokenPipe|reset by peer|broken pipe/i, "connection reset"],
   [/UnexpectedEof|ConnectionEnded|ConnectionAborted|unexpected end of file|close_notify/i, "connection ended"],
   [/EHOSTUNREACH|ENETUNREACH|no route to host|network is unreachable/i, "network unreachable"],
-  [/TimedOut|ETIMEDOUT|TimeoutError|timed out/i, "timeout"],
+  [/TimedOut|ETIMEDOUT|TimeoutError|LateError|NoAnswer|timed out/i, "timeout"],
   [/ENOSPC|no space left|database or disk is full|EDQUOT|quota exceeded/i, "disk full"],
   [/EROFS|read-only (?:file system|transaction)|readonly database/i, "read-only"],
   [/EACCES|EPERM|PermissionDenied|permission denied|NotCapable|unable to open database file/i, "permission missing"],

@@ -2,6 +2,7 @@
 import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } from "../access/key_admin.ts";
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { Config } from "../config.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import { GatewayError } from "../errors.ts";
 import { openStore } from "../store/open.ts";
 import { type Invocation, readFlags, UsageError } from "./arguments.ts";
@@ -24,6 +25,8 @@ export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 /** The command line, and access to the keys. */
 interface KeysInvocation extends Pick<Invocation, "operand" | "values" | "switches"> {
   admin: KeyAdmin & KeyReport["admin"];
+  /** False if the models of the configuration are unknown. */
+  hasModels: boolean;
 }
 
 /**
@@ -31,7 +34,7 @@ interface KeysInvocation extends Pick<Invocation, "operand" | "values" | "switch
  * standard output.
  */
 const ACTIONS: Readonly<Record<KeysCommand, (invocation: KeysInvocation) => Promise<void>>> = {
-  async "keys add"({ admin, operand: name, values, switches }) {
+  async "keys add"({ admin, operand: name, values, switches, hasModels }) {
     const group = values.group ?? "default";
     const rules = parseKeyRules({ values, switches }, {});
     const expiresAt = await parseExpiry(values.expires, admin.now()) ?? undefined;
@@ -41,13 +44,13 @@ const ACTIONS: Readonly<Record<KeysCommand, (invocation: KeysInvocation) => Prom
       ...(rules !== undefined && { rules }),
       ...(expiresAt !== undefined && { expiresAt }),
     });
-    reportWarnings(admin.config, record);
+    if (hasModels) reportWarnings(admin.config, record);
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
   },
   "keys list": listKeys,
   "keys show": showKey,
-  async "keys change"({ admin, operand, values, switches }) {
+  async "keys change"({ admin, operand, values, switches, hasModels }) {
     // An empty change reads the key, and throws if it cannot be changed.
     const { rules: present } = await changeKey(admin, operand, {});
     const rules = parseKeyRules({ values, switches }, present);
@@ -59,7 +62,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (invocation: KeysInvocation) => Prom
     };
     if (Object.keys(change).length === 0) throw new UsageError("Expected what to change, such as --group or --rpm");
     const record = await changeKey(admin, operand, change);
-    reportWarnings(admin.config, record);
+    if (hasModels) reportWarnings(admin.config, record);
     writeOut(keyText(publicKey(record, admin.now())));
   },
   async "keys disable"({ admin, operand }) {
@@ -104,7 +107,9 @@ const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show", "ke
  */
 export async function keys(
   command: KeysCommand,
-  { config, operand, values, switches }: Pick<Invocation, "operand" | "values" | "switches"> & { config: Config },
+  { loaded: { config, members }, operand, values, switches }:
+    & Pick<Invocation, "operand" | "values" | "switches">
+    & { loaded: Pick<LoadedConfig, "config" | "members"> },
 ): Promise<number> {
   if (config.store.kind === "memory") {
     return refuse('Cannot reach the keys: the store is "memory:", which only the running gateway can see');
@@ -118,6 +123,7 @@ export async function keys(
       operand,
       values,
       switches,
+      hasModels: members === undefined,
     });
     return 0;
   } catch (error) {

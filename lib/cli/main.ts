@@ -1,7 +1,14 @@
 /** The entry point of the command line: parses it, loads the configuration, and runs the command. */
 import denoJson from "../../deno.json" with { type: "json" };
 import { ConfigError } from "../config.ts";
-import { type ConfigInputs, loadConfig, type LoadedConfig, loadMember, PLAIN_VARIABLES } from "../config/load.ts";
+import {
+  type ConfigInputs,
+  loadConfig,
+  type LoadedConfig,
+  loadMembers,
+  PLAIN_VARIABLES,
+  type ReadableMember,
+} from "../config/load.ts";
 import { StoreError } from "../store/store.ts";
 import { type Invocation, parseArguments, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
@@ -56,7 +63,7 @@ async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<numb
 }
 
 /**
- * Loads the configuration. If it has mistakes, a command that needs only one member of it gets that one, and the
+ * Loads the configuration. If it has mistakes, a command that needs only some members of it gets those, and the
  * mistakes go to standard error.
  */
 async function load({ command, values }: Invocation): Promise<LoadedConfig> {
@@ -68,28 +75,38 @@ async function load({ command, values }: Invocation): Promise<LoadedConfig> {
   try {
     return await loadConfig(sources);
   } catch (error) {
-    const member = MEMBER_COMMANDS.get(command);
-    if (!(error instanceof ConfigError) || member === undefined) throw error;
-    const loaded = await loadMember(member, sources).catch((cause) => {
-      throw cause instanceof ConfigError ? new ConfigError([...error.problems, STORE_ADVICE]) : cause;
+    // The report on upstreams needs the prices of all models.
+    const members = values.by === "upstream" ? undefined : MEMBER_COMMANDS.get(command);
+    if (!(error instanceof ConfigError) || members === undefined) throw error;
+    const loaded = await loadMembers(members, sources).catch((cause) => {
+      if (!(cause instanceof ConfigError)) throw cause;
+      throw new ConfigError([...error.problems, ...(members.length === 1 ? [STORE_ADVICE] : [])]);
     });
-    writeErr(`${error.message}\nThe configuration has mistakes; this command uses only its member "${member}"\n`);
+    const names = members.map((member) => `"${member}"`).join(", ");
+    const note = `The configuration has mistakes; this command uses only ${
+      members.length === 1 ? "member" : "members"
+    }`;
+    writeErr(`${error.message}\n${note} ${names}\n`);
     return loaded;
   }
 }
 
 /**
- * Commands that need only one member of the configuration. They work although others have mistakes: a running gateway
+ * Commands that need only some members of the configuration. They work although others have mistakes: a running gateway
  * keeps its configuration then, a health check must not end it, and its operator may have to disable a key.
  */
-const MEMBER_COMMANDS: ReadonlyMap<CommandName, "store" | "listen"> = new Map([
-  ...(["keys disable", "keys enable", "keys revoke", "keys rotate", "keys export"] as const).map(ofStore),
-  ...(["audit", "backup", "explain", "requests"] as const).map(ofStore),
-  ["health", "listen"] as const,
+const MEMBER_COMMANDS: ReadonlyMap<CommandName, readonly ReadableMember[]> = new Map([
+  ...needing(["store"], ["keys disable", "keys enable", "keys revoke", "keys rotate", "keys export"]),
+  ...needing(["store"], ["audit", "backup", "explain", "requests", "usage"]),
+  ...needing(["store", "groups", "keys"], ["keys add", "keys change", "keys list", "keys show", "budgets"]),
+  ...needing(["listen"], ["health"]),
 ]);
 
-function ofStore(command: CommandName): readonly [CommandName, "store"] {
-  return [command, "store"];
+function needing(
+  members: readonly ReadableMember[],
+  commands: readonly CommandName[],
+): (readonly [CommandName, readonly ReadableMember[]])[] {
+  return commands.map((command) => [command, members]);
 }
 
 /** The last line about a configuration that does not name the store. */

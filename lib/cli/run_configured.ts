@@ -66,7 +66,7 @@ export async function runConfigured(
     case "keys rotate":
     case "keys export":
     case "keys import":
-      return await (await import("./keys.ts")).keys(command, { ...invocation, config });
+      return await (await import("./keys.ts")).keys(command, { ...invocation, loaded });
     case "audit":
     case "budgets":
     case "explain":

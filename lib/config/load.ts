@@ -56,6 +56,8 @@ export interface LoadedConfig extends ConfigOrigin {
   config: Config;
   /** For each model its index in the file's list; absent: the lists are the same. */
   modelIndices?: readonly number[];
+  /** The members that were read, because others have mistakes; absent: all. */
+  members?: readonly ReadableMember[];
 }
 
 /** The text of a configuration and its origin. */
@@ -104,19 +106,23 @@ export async function readConfig(
   throw new ConfigError(problems);
 }
 
-/** Flags that set a member which commands read from a configuration with mistakes. */
-const MEMBER_FLAGS = { store: ["store"], listen: ["hostname", "port"] } as const;
+/** Members that commands read from a configuration with mistakes in others, with the flags that set them. */
+const MEMBER_FLAGS = { store: ["store"], listen: ["hostname", "port"], groups: [], keys: [] } as const;
+
+/** A member that commands read from a configuration with mistakes in others. */
+export type ReadableMember = keyof typeof MEMBER_FLAGS;
 
 /**
- * Loads one member of a configuration that may have mistakes in others. These have their defaults. If its text cannot
- * be read, `listen` has its default, too.
- * @throws {ConfigError} if the member has a mistake, or if nothing names the store
+ * Loads some members of a configuration that may have mistakes in others. These have their defaults. If only `listen`
+ * or a store that a flag or the environment names is needed, the text need not be readable.
+ * @throws {ConfigError} if a member has a mistake, or if nothing names the store
  */
-export async function loadMember(
-  member: keyof typeof MEMBER_FLAGS,
+export async function loadMembers(
+  members: readonly ReadableMember[],
   { flags, env: own, readTextFile }: ConfigInputs,
 ): Promise<LoadedConfig> {
-  const others = OVERRIDES.filter((flag) => !MEMBER_FLAGS[member].some((kept) => kept === flag));
+  const kept: ReadonlySet<string> = new Set(members.flatMap((member) => MEMBER_FLAGS[member]));
+  const others = OVERRIDES.filter((flag) => !kept.has(flag));
   const hidden = new Set(others.map(variableOf));
   const sources = {
     flags: Object.fromEntries(Object.entries(flags).filter(([name]) => !others.some((flag) => flag === name))),
@@ -124,16 +130,19 @@ export async function loadMember(
     readTextFile,
     change: (file: Json) => {
       if (!isObject(file)) return file;
-      return file[member] === undefined ? {} : { [member]: file[member] };
+      return Object.fromEntries(
+        members.flatMap((member) => file[member] === undefined ? [] : [[member, file[member]]]),
+      );
     },
   };
   try {
-    return await readConfig(await findConfig(sources), sources);
+    return { ...await readConfig(await findConfig(sources), sources), members };
   } catch (error) {
     const isStoreNamed = flags.store !== undefined || Boolean(own("SLUICE_STORE"));
     // A command must not change or report on another store; at another address it only finds no gateway.
-    if (!(error instanceof ConfigError) || member === "store" && !isStoreNamed) throw error;
-    return await readConfig({}, sources);
+    const hasDefault = members.every((member) => member === "listen" || member === "store" && isStoreNamed);
+    if (!(error instanceof ConfigError) || !hasDefault) throw error;
+    return { ...await readConfig({}, sources), members };
   }
 }
 

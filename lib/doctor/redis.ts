@@ -96,6 +96,9 @@ function checkServer(notes: Notes, facts: ReadonlyMap<string, string>): void {
 function checkMemory(notes: Notes, facts: ReadonlyMap<string, string>): void {
   const policy = facts.get("maxmemory_policy");
   const maxMemory = Number(facts.get("maxmemory") ?? 0);
+  if (maxMemory > 0 && Number(facts.get("used_memory") ?? 0) >= maxMemory) {
+    notes.error(`Its memory is full: all ${maxMemory} bytes of maxmemory are in use`, "Raise maxmemory of the server");
+  }
   if (policy === undefined || policy === "noeviction") return notes.ok("It evicts nothing");
   if (maxMemory === 0) {
     notes.warn(

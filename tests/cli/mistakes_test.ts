@@ -4,7 +4,7 @@ import { startBilled } from "./billed_gateway.ts";
 
 reuseProcess();
 
-const NOTE = (member: string) => `The configuration has mistakes; this command uses only its member "${member}"\n`;
+const NOTE = (member: string) => `The configuration has mistakes; this command uses only member "${member}"\n`;
 const ADVICE = "To use this command before the configuration is correct, name the store with --store\n";
 
 Deno.test("a mistake in the configuration does not stop commands that need only the store", () =>
@@ -27,6 +27,7 @@ Deno.test("a mistake in the configuration does not stop commands that need only 
         [["keys", "rotate", "ci", "--overlap", "0s"], "sk-"],
         [["keys", "revoke", "ci"], 'Key "ci"'],
         [["keys", "export"], gateway.keyId],
+        [["usage"], "ci"],
         [["backup", "./copy.db"], ""],
       ] as const
     ) {
@@ -38,6 +39,31 @@ Deno.test("a mistake in the configuration does not stop commands that need only 
     }
     const other = await run(["keys", "list"], { folder });
     assertEquals([other.code, other.out, other.err], [1, "", "groups.team.models: Expected an array, not 5\n"]);
+  }));
+
+Deno.test("a mistake in models does not stop commands that need only groups and keys", () =>
+  inFolder(async (folder) => {
+    const file = { groups: { team: { key_budget: { usd: "7", period: "day" } } }, models: 5 };
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
+    for (
+      const [args, expected] of [
+        [["keys", "add", "ci", "--group", "team", "--models", "acme/*"], "sk-"],
+        [["keys", "change", "ci", "--rpm", "60"], "60 requests per minute"],
+        [["keys", "list"], "0/7 per day"],
+        [["keys", "show", "ci"], "0 of 7 USD per day"],
+        [["budgets"], "key    ci    team   day"],
+      ] as const
+    ) {
+      const { code, out, err } = await run(args, { folder });
+      assertEquals(code, 0, err);
+      assertStringIncludes(out, expected);
+      assertMatch(
+        err,
+        /^models: .*\nThe configuration has mistakes; .* members "store", "groups", "keys"\n(?!Warning)/,
+      );
+    }
+    assertEquals((await run(["usage", "--by", "upstream"], { folder })).code, 1);
+    assertStringIncludes((await run(["keys", "add", "x", "--group", "none"], { folder })).err, 'unknown group "none"');
   }));
 
 Deno.test("a configuration that cannot be parsed names no store", () =>
