@@ -78,7 +78,7 @@ export async function parseDocument(
 /** Parses a valid document of usual size at once. @returns undefined for any other document */
 function parseAtOnceIfUsual(
   source: string | Uint8Array<ArrayBuffer>,
-  { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
+  { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions,
 ): JsonDocument | undefined {
   const input = typeof source === "string" ? source : withoutMark(source);
   if (input.length > MAX_BYTES) return undefined;
@@ -103,7 +103,7 @@ function parseAtOnceIfUsual(
 /** Parses any document with the careful parser, in slices if it is long. @throws as `parseDocument` */
 async function parseSliced(
   source: string | Uint8Array<ArrayBuffer>,
-  { limits = JSON_LIMITS, doubleLevels = 0 }: Omit<ParseOptions, "scan"> = {},
+  { limits = JSON_LIMITS, doubleLevels = 0 }: Omit<ParseOptions, "scan">,
 ): Promise<JsonDocument> {
   const text = typeof source === "string" ? source : await decoded(source);
   const parsed = await parseCarefully(text, limits);

@@ -47,8 +47,8 @@ export class JsonAnswer extends Response {
 const JSON_TYPE = { headers: { "content-type": "application/json" } };
 
 /** Returns a response with a value as JSON. */
-export function jsonResponse(body: Json, headers?: Readonly<Record<string, string>>): Response {
-  return new JsonAnswer(writeJson(body), headers && { headers });
+export function jsonResponse(body: Json): Response {
+  return new JsonAnswer(writeJson(body));
 }
 
 /** Returns the headers of a stream of server-sent events, together with the given ones. */

@@ -43,7 +43,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
  *
  * The answer ends with the stream, because some models repeat `finishReason` on every piece.
  */
-export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
+function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
   const calls = new FunctionCallReader();
   let isStarted = false;
   let isOver = false;

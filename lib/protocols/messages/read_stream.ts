@@ -60,7 +60,7 @@ function tryParse(data: string): Json | undefined {
 }
 
 /** Creates a reader of parsed events. `undefined` stands for one that is not JSON. */
-export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
+function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
   let events: ReplyEvent[] = [];
   let keptLength = 0;
   let blocks = 0;

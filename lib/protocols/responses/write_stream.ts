@@ -44,7 +44,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
  * Creates a writer that composes an answer from items, of which one is open at a time. An item ends when the next one
  * begins, or with the answer. Then the finish reason decides whether the item is complete.
  */
-export function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, ResponsesEvent> {
+function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, ResponsesEvent> {
   const writeResponse = responseWriter(context);
   const output: JsonObject[] = [];
   const storedItems: JsonObject[] = [];

@@ -8,7 +8,7 @@ import type { UnsupportedParameters } from "../canonical/unsupported_parameters.
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
-import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
+import { mapEach, mapPrompt } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** Members of the body with the same name in both OpenAI protocols. */
@@ -76,9 +76,6 @@ export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generat
   const mapped = yield* mapPrompt(prompt, keepOwnInBlock);
   const messages = yield* mapEach<Message>(mapped.messages, keepOwn);
   const tools = yield* mapEach<Tool>(mapped.tools, keepOwn);
-  if (thinking === reasoning && body === unknownMembers && tools === mapped.tools) {
-    return withMessages(mapped, messages);
-  }
   const { unknownMembers: _, reasoning: __, ...others } = mapped;
   return {
     ...others,

@@ -2,7 +2,7 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
 import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
-import { mapPrompt, withMessages } from "./map_blocks.ts";
+import { mapPrompt } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 import type { TextRule } from "../upstream_codec.ts";
 import { hashText, isLegal } from "./legal_names.ts";
@@ -29,8 +29,7 @@ export function* dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Generator
     return blank === "" || (blank !== undefined && protocol === "messages") ? [] : block;
   };
   const kept = yield* mapPrompt(prompt, dropIfBlank);
-  const hasEmptyMessage = kept.messages.some(({ blocks }) => blocks.length === 0);
-  return hasEmptyMessage ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
+  return { ...kept, messages: kept.messages.filter(({ blocks }) => blocks.length > 0) };
 }
 
 /** Returns the text of a text or refusal block that is only white space; undefined for any other block. */

@@ -4,8 +4,8 @@ import type { DatabaseSync } from "node:sqlite";
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import { atomically } from "./transaction.ts";
 
-/** Opens the alerts of a migrated database. @param now Unix time in milliseconds */
-export function openSqliteAlerts(db: DatabaseSync, now: () => number = Date.now): AlertStore {
+/** Opens the alerts of a migrated database. */
+export function openSqliteAlerts(db: DatabaseSync): AlertStore {
   const isTaken = db.prepare("SELECT 1 FROM alerts WHERE id = ?");
   const begin = db.prepare(
     `INSERT INTO alert_states (subject, active, at, remember_until) VALUES (:subject, 1, :at, :until)
@@ -35,22 +35,22 @@ export function openSqliteAlerts(db: DatabaseSync, now: () => number = Date.now)
           ? begin.run({ subject, at, until, repeat: repeatMs === undefined ? -1 : at - repeatMs })
           : end.run({ subject, at, until });
         if (changes === 0) return "known";
-        if (isSent) insert.run(id, at, body, now());
+        if (isSent) insert.run(id, at, body, Date.now());
         return "added";
       });
     },
     async claim(leaseMs) {
       // No transaction is needed, because only one process sends alerts.
-      const alert = due.get(now()) as ClaimedAlert | undefined;
+      const alert = due.get(Date.now()) as ClaimedAlert | undefined;
       if (alert === undefined) return undefined;
-      claim.run(now() + leaseMs, alert.id);
+      claim.run(Date.now() + leaseMs, alert.id);
       return { ...alert, attempts: alert.attempts + 1 };
     },
     async finish({ id, attempts }, state) {
       finish.run(state, id, attempts);
     },
     async retry({ id, attempts }, afterMs) {
-      retry.run(now() + Math.round(afterMs), id, attempts);
+      retry.run(Date.now() + Math.round(afterMs), id, attempts);
     },
     async prune({ until, now }) {
       pruneAlerts.run(until);

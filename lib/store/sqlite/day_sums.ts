@@ -113,8 +113,8 @@ function prepareCharged(db: DatabaseSync, column: "key_id" | "group_name"): (id:
 /**
  * Returns the SQL for the sums of both halves of a value, because SQLite's `sum` fails above 2^63 (9.2 million USD).
  */
-export function sumsOfHalves(name: string, value = name): string {
-  return `sum((${value}) >> 32) AS ${name}_high, sum((${value}) & 4294967295) AS ${name}_low`;
+export function sumsOfHalves(name: string): string {
+  return `sum(${name} >> 32) AS ${name}_high, sum(${name} & 4294967295) AS ${name}_low`;
 }
 
 /** Joins the sums of both halves, which are `bigint`. Returns 0 if there were no rows. */
