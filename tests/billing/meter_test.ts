@@ -363,33 +363,6 @@ Deno.test("Meter keeps a charged request known to other nodes until its entry is
   }
 });
 
-Deno.test("Meter enters a request refused by a limit, and holds nothing", async () => {
-  const { open, wish, store, ledger, limiter } = benchOf();
-  await open("a").admit(wish());
-  await open("b").admit(wish());
-  const meter = open("c");
-  const error = await assertRejects(async () => await meter.admit(wish()), GatewayError);
-  assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
-  assertEquals(await remaining(limiter), [3, 400, 0]);
-  assertEquals(await ledger.readAvailable(BUDGET), 2_000n);
-  await meter.fail(error.status, DISCONNECTED);
-  assertEquals(await remaining(limiter), [3, 400, 0]);
-  const entry = await store.find("c");
-  assertEquals([entry?.ending, entry?.status, entry?.model, entry?.cost], ["refused", 429, "acme/one", 0n]);
-});
-
-Deno.test("Meter releases the limits of a request refused by a budget", async () => {
-  const { open, wish, store, ledger, limiter } = benchOf();
-  const meter = open("a");
-  const error = await assertRejects(async () => await meter.admit(wish({ maxCost: 10_001n })), GatewayError);
-  assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
-  assertEquals(await remaining(limiter), [5, 1_000, 2]);
-  assertEquals(await ledger.readAvailable(BUDGET), 10_000n);
-  await meter.fail(error.status, DISCONNECTED);
-  assertEquals(await remaining(limiter), [5, 1_000, 2]);
-  assertEquals((await store.find("a"))?.held, 0n);
-});
-
 Deno.test("Meter ends once, with the first call", async () => {
   const ends: Record<string, (meter: Meter) => Promise<unknown>> = {
     deliver: (meter) => meter.deliver(ANSWER),
@@ -556,38 +529,6 @@ Deno.test("Meter reports the charge if the second try finds the entry", async ()
   await clock.pass(1_000);
   assertEquals(await delivered, 320n);
   assertEquals((await store.entries({ after: 0, limit: 10 })).length, 1);
-});
-
-Deno.test("Meter charges overruns to the operator", async () => {
-  const { open, wish, store } = benchOf();
-  const meter = open("a");
-  await meter.admit(wish({ maxCost: 300n }));
-  assertEquals(await meter.deliver(ANSWER), 300n);
-  const entry = await store.find("a");
-  assertEquals([entry?.held, entry?.cost, entry?.overrun], [300n, 300n, 20n]);
-});
-
-Deno.test("Meter lets report-only limits refuse nothing, and logs them", async () => {
-  const { open, wish, lines } = benchOf();
-  const limitRequests: LimitRequest[] = [{
-    name: "group:default",
-    unit: "concurrency",
-    limit: 1,
-    cost: 1,
-    reportOnly: true,
-  }];
-  await open("a").admit(wish({ limitRequests, budgets: [] }));
-  assertEquals(lines, []);
-  await open("b").admit(wish({ limitRequests, budgets: [] }));
-  assertEquals(lines, [{
-    level: "warn",
-    event: "limit_exceeded",
-    request_id: "b",
-    name: "group:default",
-    unit: "concurrency",
-    limit: 1,
-    report_only: true,
-  }]);
 });
 
 Deno.test("Meter enters a request that was never admitted, and does not charge it", async () => {

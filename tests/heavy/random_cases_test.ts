@@ -1,11 +1,13 @@
 /** All random cases and races of the tests that have only a share of them in `deno task test:all`. */
 import "../billing/price_test.ts";
 import "../billing/simulator/simulator_test.ts";
+import "../e2e/billing/flipped_bits_test.ts";
 import "../e2e/fault/disconnect_test.ts";
 import "../e2e/reload/reload_test.ts";
 import "../e2e/request/ambiguous_bodies_test.ts";
 import "../e2e/request/budget_endings_test.ts";
 import "../e2e/request/caps_test.ts";
+import "../e2e/request/disconnect_test.ts";
 import "../http1/differential_test.ts";
 import "../images/multipart_test.ts";
 import "../json/careful_parser_test.ts";
@@ -23,6 +25,7 @@ import "../protocols/plain_contents_test.ts";
 import "../protocols/prompt_laws_test.ts";
 import "../protocols/translate/adapt_prompt_test.ts";
 import "../request/spending_plan_test.ts";
+import "../store/ledger_test.ts";
 import "../store/outage/journaled_ledger_test.ts";
 import "../text_test.ts";
 import "../upstreams/retrieval/read_vectors_test.ts";

@@ -520,17 +520,6 @@ Deno.test("of two more expensive tiers the second is dropped, because the combin
   assertEquals(server.requests[0]?.body, bodyOf("messages", '"speed":"fast"', "real-one"));
 });
 
-Deno.test("a key without the images endpoint makes no images by a tool, even if its group may", async () => {
-  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
-  await using gateway = start("responses", server, { hosted_tools: ["image_generation"] });
-  const key = await gateway.addKey({ group: "allowed", rules: { endpoints: ["responses"] } });
-  const response = await gateway.ask("responses", bodyOf("responses", '"tools":[{"type":"image_generation"}]'), {
-    key,
-  });
-  assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, "tools.image_generation"]);
-  await response.text();
-});
-
 Deno.test("hosted tools are dropped from streams and translated requests alike, and named", async () => {
   const tools: Record<Protocol, string> = {
     chat: `"tools":[${CHAT_F},{"type":"web_search"}]`,

@@ -4,7 +4,6 @@ import type { LedgerStore } from "../../lib/store/ledger.ts";
 import { testLedger } from "./behaviours_ledger.ts";
 import { testSearch } from "./behaviours_search.ts";
 import { testSums } from "./behaviours_sums.ts";
-import { skipInQuick } from "../support/skip.ts";
 import { inFolder } from "./in_folder.ts";
 
 type LedgerTest = (ledger: LedgerStore) => Promise<void>;
@@ -28,8 +27,5 @@ async function inFile(test: LedgerTest): Promise<void> {
 
 for (const testStore of [testLedger, testSearch, testSums]) testStore("the SQLite ledger", inFile);
 
+// Its searches and sums are the queries of the SQLite ledger.
 testLedger("the memory ledger", inMemory);
-if (!skipInQuick("Searches and sums of the memory ledger, which has the queries of the SQLite ledger")) {
-  testSearch("the memory ledger", inMemory);
-  testSums("the memory ledger", inMemory);
-}

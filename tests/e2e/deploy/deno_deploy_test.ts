@@ -20,8 +20,6 @@ const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath
 const ADMIN_KEY = "admin-key-of-the-app";
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
-/** Time that the holds of an instance outlive it, in seconds. */
-const LEASE_SECONDS = 6;
 /** Longest wait on a busy machine, in milliseconds. The platform kills 5 seconds after its signal, on a quiet one. */
 const PATIENCE_MS = 90_000;
 
@@ -32,8 +30,6 @@ const IMAGE_COST = 31_609_500_000n;
 /** Limit of the limited key in requests per minute, and the number of requests sent with it. */
 const RATE = 20;
 const ASKED = 45;
-/** Slots of the key that is killed with its instance. */
-const SLOTS = 3;
 
 /** The runtime of `COMPILE_DENO`. Its own path is used: a wrapper script would not forward signals. */
 function olderRuntime(): [string, string][] {
@@ -56,10 +52,9 @@ function configFor(host: FakeUpstream): JsonObject {
     })],
     groups: {
       limited: { key_limits: { requests_per_minute: RATE } },
-      slots: { key_limits: { concurrency: SLOTS }, key_budget: { usd: "1" } },
     },
     admin: { key: { env: "ADMIN_KEY" } },
-    nodes: { lease_seconds: LEASE_SECONDS, limits_timeout_ms: 5_000 },
+    nodes: { limits_timeout_ms: 5_000 },
   };
 }
 
@@ -251,33 +246,6 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     const ids = (await readEntries(store.ledger)).map(({ id }) => id);
     assertEquals(new Set(ids).size, ids.length);
     assertEquals([...gone, ...stayed].filter((id) => ids.includes(id)).length, 24);
-  });
-
-  await t.step("a killed instance leaves nothing behind, and another takes over", async () => {
-    const mortal = await addKey(third, "mortal", "slots");
-    const streams = await Promise.all(
-      Array.from({ length: SLOTS }, () => ask(third, { key: mortal, stream: true, text: "stay" })),
-    );
-    assertEquals(streams.map(({ status }) => status), Array(SLOTS).fill(200));
-    const refused = await ask(first, { key: mortal });
-    await refused.text();
-    assertEquals(refused.status, 429);
-    third.kill("SIGKILL");
-    await third.ended;
-    await Promise.all(streams.map((stream) => stream.text().catch(() => {})));
-    const fourth = open.use(await app.start(env));
-    let served = 0;
-    // Holds are swept while requests hold something.
-    await until("room, and nothing held", async () => {
-      const response = await ask(fourth, { key: mortal });
-      await response.text();
-      if (response.status === 200) served++;
-      return served > 0 && (await store.ledger.holds()).length === 0;
-    });
-    for (const stream of streams) {
-      const { ending, cost } = await entryOf(idOf(stream));
-      assertEquals([ending, cost], ["lost", 0n]);
-    }
   });
 
   await t.step("a stopped instance ends in time, with complete answers and entries", async () => {

@@ -1,14 +1,13 @@
 import { assert } from "@std/assert";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { seeded } from "../../support/random.ts";
-import { skipInQuick } from "../../support/skip.ts";
 import { mix } from "./mix.ts";
 
 /** `SEED=n` gives other requests; `tests/heavy/money_test.ts` sends many more of them, over every store. */
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
 Deno.test(`clients of a whole gateway pay for what they received, however requests end, SEED=${SEED}`, async () => {
-  const wanted = skipInQuick("Three of four clients that pay") ? 200 : 800;
+  const wanted = 200;
   const random = seeded(SEED);
   const { requests, complete, endings, tiers } = await mix(openMemoryStore(), { requests: wanted, random });
   assert(requests > wanted && complete > wanted / 4, JSON.stringify(endings));

@@ -2,16 +2,17 @@ import { assert, assertEquals } from "@std/assert";
 import { othersTurns } from "../../support/others_turns.ts";
 import { type Random, seeded } from "../../support/random.ts";
 import { pause, until } from "../../support/soon.ts";
-import { skipInQuick } from "../../support/skip.ts";
+import { rounds, skipInQuick } from "../../support/skip.ts";
 import { limitedTo, prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import type { Step } from "../../upstream/mod.ts";
 import { spokenBy, startWorld, type Way } from "./world.ts";
 
-const PART = skipInQuick("Most clients that disconnect, in two of four protocols") ? 6 : 1;
-/** Each client of the embedded model gets a long answer. */
-const CLIENTS = { relayed: 240 / PART, translated: 240 / PART, embedded: 72 / Math.min(PART, 3) };
+const IS_SAMPLE = skipInQuick("Clients that disconnect, in two of four protocols");
 const AT_ONCE = 24;
+const MOST = Math.max(40, rounds(240));
+/** Each client of the embedded model gets a long answer. */
+const CLIENTS = { relayed: MOST, translated: MOST, embedded: Math.max(AT_ONCE, rounds(72)) };
 
 /**
  * The earliest moment at which a client may disconnect: at once, after the call of its model, at the beginning of the
@@ -33,7 +34,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
       const random = seeded(way.length * 7 + onDisconnect.length);
       const endings = new Set<string>();
       for (const [index, protocol] of PROTOCOLS.entries()) {
-        if (PART > 1 && (index + way.length + onDisconnect.length) % 2 > 0) continue;
+        if (IS_SAMPLE && (index + way.length + onDisconnect.length) % 2 > 0) continue;
         /** Called when the model is asked, by the number in the prompt. */
         const requested = new Map<string, () => void>();
         await using world = startWorld({

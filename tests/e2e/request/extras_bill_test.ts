@@ -7,7 +7,6 @@ import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { explainEntry } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
-import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import {
   type GatewayOptions,
   model,
@@ -450,26 +449,4 @@ Deno.test("a client that disconnects from a stream pays for the searches in it",
   never.resolve();
   assertEquals(entry.ending, "client_disconnected");
   assertEquals(entry.details?.extras, [{ item: "hosted_tools.web_search", count: 2, price: "0.01" }]);
-});
-
-Deno.test("entries with tiers and calls are stored and pass the audit", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const billed = BILLED[2] as Billed;
-    await using server = startUpstream((_, index) => ({
-      body: JSON.stringify(index === 1 ? WHOLE.messages : wholeOf(billed)),
-    }));
-    const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
-    await using gateway = start("messages", server.url, {}, { store });
-    const key = await gateway.addKey({ group: "allowed" });
-    for (let index = 0; index < 3; index++) {
-      const response = await gateway.ask("messages", prompt("messages", billed.asks), { key });
-      assertEquals(response.status, 200, await response.text());
-    }
-    const entries = await entriesOf(store.ledger, 3);
-    assertEquals(entries.map(({ details }) => details?.extras?.length ?? 0), [2, 0, 2]);
-    await checkAudit(gateway);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 });

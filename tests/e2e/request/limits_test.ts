@@ -218,25 +218,3 @@ Deno.test("report-only limits refuse nothing, log what they would refuse, and ar
   assertEquals(new Set(requests.map(({ request_id }) => request_id)).size, CLIENTS - 5);
   assert(reports.every(({ name, report_only }) => name === "group:default" && report_only === true));
 });
-
-Deno.test("a slow stream keeps its slot to its end, in each protocol", async () => {
-  for (const protocol of PROTOCOLS) {
-    const goOn = Promise.withResolvers<void>();
-    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "reported");
-    await using limited = startLimited("key", { concurrency: 1 }, {
-      says: (requested) =>
-        requested.stream ? { steps: [...opening, ...pieces, goOn.promise, ...ending] } : answer(requested),
-    });
-    const { gateway } = limited;
-    const response = await gateway.ask(protocol, asking(protocol, { stream: true }));
-    const reader = response.body?.getReader();
-    await reader?.read();
-    for (let times = 0; times < 3; times++) {
-      assertEquals((await askAll(gateway, 1))[0]?.status, 429);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    goOn.resolve();
-    while ((await reader?.read())?.done === false);
-    assertEquals((await askAll(gateway, 1))[0]?.status, 200);
-  }
-});

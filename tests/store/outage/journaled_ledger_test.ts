@@ -276,21 +276,6 @@ Deno.test("JournaledLedger does not repeat an entry that was written although it
     assertEquals(world.events.at(-1), { level: "info", event: "journal_replayed", entries: 2, not_new: 1 });
   }));
 
-Deno.test("JournaledLedger leaves its entries to the next process", () =>
-  inWorld(async (world) => {
-    const first = await world.open();
-    world.mood = "refuses";
-    for (const id of ["a", "b"]) await first.append([entry({ id })]);
-    await first.close();
-    world.mood = "up";
-    const second = await world.open();
-    assertEquals([second.reach().waiting, second.isWritable], [2, true]);
-    // Waiting entries come first.
-    await second.append([entry({ id: "c" })]);
-    await world.until(() => second.reach().waiting === 0);
-    assertEquals(await idsIn(world.far), ["a", "b", "c"]);
-  }));
-
 Deno.test("JournaledLedger voids no hold before its entries are written and a lease has passed", () =>
   inWorld(async (world) => {
     const { clock } = world;
@@ -310,24 +295,6 @@ Deno.test("JournaledLedger voids no hold before its entries are written and a le
     await clock.pass(2_000);
     assertEquals(await ledger.expire(clock.now()), ["dead"]);
     assertEquals((await ledger.find("mine"))?.cost, 5n);
-  }));
-
-Deno.test("JournaledLedger stops new work when the journal is full, and resumes after the outage", () =>
-  inWorld(async (world) => {
-    const ledger = await world.open({ maxEntries: 10 });
-    world.mood = "refuses";
-    for (let count = 0; count < 10; count++) {
-      assertEquals(ledger.isWritable, true);
-      await ledger.append([entry({ id: `e${count}` })]);
-    }
-    assertEquals(ledger.isWritable, false);
-    await ledger.append([entry({ id: "running" })]);
-    await assertRejects(() => ledger.append([entry({ id: "more" })]), Error, "full");
-    world.mood = "up";
-    await world.until(() => ledger.reach().waiting === 0);
-    assertEquals(ledger.isWritable, true);
-    assertEquals(await ledger.append([entry({ id: "more" })]), [true]);
-    assertEquals((await idsIn(world.far)).length, 12);
   }));
 
 Deno.test("JournaledLedger without a journal enters nothing during an outage", () =>

@@ -1,14 +1,13 @@
 /** The ledger in Postgres and its server: constraints, clock, restarts and crashes. */
 import { eventually } from "../../support/soon.ts";
-import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
-import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import { assertEquals, assertLess, assertRejects } from "@std/assert";
 import { Secret } from "../../../lib/secret.ts";
 import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
-import { entryOf, SHEET } from "../../billing/reports/entries.ts";
-import { entry, hold, ofKey, readChain } from "../behaviours_ledger.ts";
+import { SHEET } from "../../billing/reports/entries.ts";
+import { entry, hold, readChain } from "../behaviours_ledger.ts";
 import { TABLES, withLedgers } from "./ledgers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
@@ -125,57 +124,6 @@ Deno.test({
       await sql.end({ timeout: 1 });
     }
   },
-});
-
-Deno.test("a crashed server has every acknowledged entry and hold once", OPTIONS, async () => {
-  await using server = await startPostgres();
-  const sqls = [0, 1, 2].map(() => connect(new Secret(server.url), 3));
-  try {
-    await sqls[0]?.unsafe(TABLES);
-    const ledgers = sqls.map((sql) => openPostgresLedger(sql));
-    const acked: string[] = [];
-    const held: string[] = [];
-    let isOver = false;
-    const claim = ofKey(1_000_000n);
-    const working = Promise.all(ledgers.flatMap((ledger, node) => [
-      (async () => {
-        for (let batch = 0; !isOver; batch++) {
-          const entries = Array.from({ length: 20 }, (_, index) => entryOf({ id: `${node}-${batch}-${index}` }));
-          await eventually(() => ledger.append(entries));
-          acked.push(...entries.map(({ id }) => id));
-        }
-      })(),
-      (async () => {
-        for (let turn = 0; !isOver; turn++) {
-          const id = `h${node}-${turn}`;
-          const answer = await eventually(() => ledger.hold(hold({ id, amount: 1n, claims: [claim] })));
-          if (answer.held) held.push(id);
-        }
-      })(),
-    ])).finally(() => isOver = true);
-    for (let crash = 0; crash < 3 && !isOver; crash++) {
-      const enough = acked.length + 400;
-      while (acked.length < enough && !isOver) await new Promise((resolve) => setTimeout(resolve, 5));
-      await server.stop("crash");
-      const seen = acked.length;
-      await server.start();
-      const [ledger] = ledgers;
-      assert(ledger !== undefined);
-      const kept = new Set((await eventually(() => readChain(ledger))).map(({ id }) => id));
-      assertEquals(acked.slice(0, seen).filter((id) => !kept.has(id)), []);
-    }
-    isOver = true;
-    await working;
-    const [ledger] = ledgers;
-    assert(ledger !== undefined);
-    assertEquals((await readChain(ledger)).map(({ id }) => id).toSorted(), acked.toSorted());
-    assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), held.toSorted());
-    assertEquals(await ledger.readAvailable(claim), 1_000_000n - BigInt(held.length));
-    const { differences } = await auditLedger(ledger, { now: () => 0 });
-    assertEquals(differences, []);
-  } finally {
-    await Promise.all(sqls.map((sql) => sql.end({ timeout: 1 })));
-  }
 });
 
 Deno.test(

@@ -17,14 +17,6 @@ import { canRun, findProgram, skipIf } from "../../support/skip.ts";
 
 const FILE = "sluice.db";
 
-/** Copies the files of a store as they are now. By another program: this process must not open a database it has open. */
-async function copyFiles(from: string, to: string): Promise<void> {
-  await Deno.mkdir(to);
-  const files = [FILE, `${FILE}-wal`].map((name) => `${from}/${name}`);
-  const { success } = await new Deno.Command("cp", { args: [...files, to] }).output();
-  assert(success);
-}
-
 /** Changes a file past its triggers and checks. */
 function tamper(file: string, sql: string): void {
   const db = new DatabaseSync(file);
@@ -75,29 +67,6 @@ Deno.test("the SQLite ledger keeps the chain of entries from before details exis
     const [one, two] = await readChain(ledger);
     assertEquals([one?.check, one?.details, two?.details], [2239331075, undefined, details]);
     await close();
-  }));
-
-Deno.test("the SQLite ledger enters the requests of a crashed process as lost", {
-  ignore: skipIf(findProgram("cp") === undefined, "cp is not installed"),
-}, () =>
-  inFolder(async (folder) => {
-    const crashing = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    await crashing.ledger.hold(hold({ id: "running", amount: 70n, claims: [ofKey(200n)] }));
-    await crashing.ledger.hold(hold({ id: "done", amount: 10n, claims: [ofKey(200n)] }));
-    await crashing.ledger.append([entry({ id: "other", cost: 30n })]);
-    await crashing.ledger.append([entry({ id: "done", cost: 8n, held: 10n })]);
-    await copyFiles(folder, `${folder}/copy`);
-    await crashing.close();
-
-    const next = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
-    assertEquals(await next.ledger.holds(), []);
-    const kept = (await readChain(next.ledger)).map(({ id, ending, cost, held }) => [id, ending, cost, held]);
-    assertEquals(kept, [["other", "end", 30n, 0n], ["done", "end", 8n, 10n], ["running", "lost", 0n, 70n]]);
-    assertEquals(await next.ledger.readAvailable(ofKey(200n)), 162n);
-    await next.close();
-    const again = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
-    assertEquals((await readChain(again.ledger)).length, 3);
-    await again.close();
   }));
 
 Deno.test("the SQLite ledger records holds with the next entries, unless they ended before", () =>

@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { imageCutter } from "../../../lib/upstreams/openai_images/cut_images.ts";
 import type { ImageEvent } from "../../../lib/images/types.ts";
-import { skipInQuick } from "../../support/skip.ts";
 import { watchTurns, workedMs } from "../../support/turns.ts";
 import { cut, events, eventText, failure, images, overEach, PNG, png, readAll, startHost } from "./host.ts";
 
@@ -181,7 +180,7 @@ overEach("Images that came before an answer broke off are kept, the others fail"
 });
 
 overEach("An image of many megabytes, whole or streamed, leaves the event loop to others", async () => {
-  const big = new Uint8Array(skipInQuick("The largest images") ? 6_000_000 : 37_500_000);
+  const big = new Uint8Array(6_000_000);
   big.set(Uint8Array.from(atob(PNG), (letter) => letter.charCodeAt(0)));
   for (let at = 64; at < big.length; at += 1) big[at] = at * 31 >> 3;
   const base64 = base64Of(big);
