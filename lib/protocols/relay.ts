@@ -24,7 +24,7 @@ export interface Relay {
   streamEdits?(body: ObjectText): Edits;
   /** Returns further edits of the body of a request whose answer is stored; absent: there are none. */
   keeperEdits?(context: ResponseContext, body: ObjectText): Edits;
-  /** Stores a whole answer if required. @returns the answer without what only `keeperEdits` asked for */
+  /** Stores a whole answer if required. @returns the answer without what only `keeperEdits` asked for, with its links */
   keepReply?(answer: ObjectText, context: ResponseContext): ObjectText;
   /** Creates the machine that relays one stream. */
   machine(context: ResponseContext): RelayMachine;

@@ -1,6 +1,7 @@
 /**
- * Relays responses. Edits: the model id in events with the response, and `[DONE]` at the end. If the gateway stores the
- * answer, it asks for encrypted reasoning, and removes it from the answer unless the client asked for it, too.
+ * Relays responses. Edits: the model id and the id of the previous response in events with the response, and `[DONE]`
+ * at the end. If the gateway stores the answer, it asks for encrypted reasoning, and removes it from the answer unless
+ * the client asked for it, too.
  */
 import {
   findValue,
@@ -32,7 +33,9 @@ export const responsesRelay: Relay = {
   },
   keepReply(answer, context) {
     keepReplyText(answer.text, context.keeper);
-    return asksForEncrypted(context) ? scanMembers(hideInResponse(answer.text)) : answer;
+    const shown = asksForEncrypted(context) ? hideInResponse(answer.text) : answer.text;
+    const text = withPrevious(shown, context);
+    return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
     /** The last frame with a sequence number. */
@@ -49,7 +52,11 @@ export const responsesRelay: Relay = {
         if (!mayHaveMember(data, "response")) return [frame];
         return [{
           ...(event !== undefined && { event }),
-          data: withModel(frame, ["response", "model"], context.model),
+          data: editMember(
+            withModel(frame, ["response", "model"], context.model),
+            "response",
+            (text) => withPrevious(text, context),
+          ),
         }];
       },
       end: () => [DONE],
@@ -62,6 +69,13 @@ export const responsesRelay: Relay = {
     };
   },
 };
+
+/** Returns a response with the id of the previous one. The upstream got its items instead, and answers null. */
+function withPrevious(response: string, { keeper }: ResponseContext): string {
+  const id = keeper?.previousId;
+  if (id === undefined || !response.trimStart().startsWith("{")) return response;
+  return spliceMembers(response, { previous_response_id: writeJson(id) });
+}
 
 /** True if the gateway needs encrypted reasoning to store the answer, and the client did not ask for it. */
 function asksForEncrypted({ keeper, prompt: { reasoning } }: ResponseContext): boolean {

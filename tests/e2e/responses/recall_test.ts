@@ -56,10 +56,8 @@ for (const protocol of PROTOCOLS) {
       const sent = [1, 2, 3, 4].map((index) => conversation(server, index));
       assertEquals(new Set(sent).size, 1, sent.join("\n"));
       assertStringIncludes(sent[0] ?? "", "Hello th");
-      if (protocol !== "responses") {
-        assertEquals([first.previous_response_id, second.previous_response_id], [null, first.id]);
-        assertEquals([first.store, second.store], [true, true]);
-      }
+      assertEquals([first.previous_response_id ?? null, second.previous_response_id], [null, first.id]);
+      if (protocol !== "responses") assertEquals([first.store, second.store], [true, true]);
     });
   }
 }
