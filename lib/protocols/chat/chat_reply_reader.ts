@@ -1,6 +1,6 @@
 /** Reads the message of a chat answer from its deltas. The message of an answer that is not streamed is one delta. */
 import { settledReason } from "../canonical/finish.ts";
-import { readLogprobs } from "../canonical/logprobs.ts";
+import { addTokens, readLogprobs } from "../canonical/logprobs.ts";
 import type { FinishReason, ReplyEvent, TokenLogprob } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -10,7 +10,7 @@ import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
 import { ToolCallReader } from "./read_tool_calls.ts";
 import { ReasoningReader } from "./read_streamed_reasoning.ts";
 
-/** Limit of white space that waits for the beginning of a text, in characters. */
+/** Length from which on no more white space is kept for the beginning of a text, in characters, and no more tokens. */
 const MAX_BLANK = 65_536;
 
 /** Reads the message of one answer. */
@@ -47,7 +47,9 @@ export class ChatReplyReader {
    */
   push(delta: JsonObject, id: string, logprobs: Json | undefined): void {
     this.#thoughts.push(delta);
-    if (isObject(logprobs) && delta.content) this.#tokens = this.#tokens.concat(readLogprobs(logprobs.content));
+    if (isObject(logprobs) && delta.content && this.#tokens.length < MAX_BLANK) {
+      addTokens(this.#tokens, readLogprobs(logprobs.content));
+    }
     this.#readContent(delta.content);
     this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
@@ -90,17 +92,15 @@ export class ChatReplyReader {
 
   #addText(text: string): void {
     if (text === "") return;
-    if (this.#text === undefined || this.#text !== this.#queue.tail) {
-      const textWithBlank = this.#blank + text;
-      this.#blank = "";
-      if (textWithBlank.trim() === "") {
-        this.#blank = textWithBlank.slice(0, MAX_BLANK);
-        return;
-      }
-      this.#text = this.#queue.add({ type: "text" }, { done: true });
-      return this.#append(this.#text, textWithBlank);
+    if (this.#text !== undefined && this.#text === this.#queue.tail) return this.#append(this.#text, text);
+    // Only the new piece is searched, because some models write white space without end.
+    if (text.trim() === "") {
+      if (this.#blank.length < MAX_BLANK) this.#blank += text;
+      return;
     }
-    this.#append(this.#text, text);
+    this.#text = this.#queue.add({ type: "text" }, { done: true });
+    this.#append(this.#text, this.#blank + text);
+    this.#blank = "";
   }
 
   #append(block: QueuedBlock, text: string): void {

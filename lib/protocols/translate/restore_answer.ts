@@ -69,11 +69,12 @@ export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
         case "delta": {
           if (isDropping) return [];
           if (blank === undefined && droppedBlocks === 0) return [event];
-          const text = (blank ?? "") + event.text;
-          if (blank !== undefined && text.trim() === "") {
-            blank = text;
+          // Only the new piece is searched, because some models write white space without end.
+          if (blank !== undefined && event.text.trim() === "") {
+            blank += event.text;
             return [];
           }
+          const text = (blank ?? "") + event.text;
           blank = undefined;
           return [{ ...event, index: event.index - droppedBlocks, text }];
         }

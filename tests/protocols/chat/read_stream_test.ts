@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
@@ -8,6 +8,7 @@ import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
 import { REPLIES } from "./replies.ts";
 import { request, responseContextOf } from "./requests.ts";
 import { framesOf, STREAMS } from "./upstream_streams.ts";
+import { workedMs } from "../../support/turns.ts";
 
 /** Reads frames and checks the order of the events. */
 function read(frames: readonly Frame[]): ReplyEvent[] {
@@ -110,4 +111,13 @@ Deno.test("reader() limits signatures that wait", () => {
   const last = read([push({ tool_calls: [call] }), ...signed]).at(-1);
   assert(last?.type === "error");
   assertEquals(last.error.message, "The model's answer has too many interleaved parts");
+});
+
+Deno.test("reader() takes linear time for white space without end", () => {
+  const machine = chatUpstream.reader({ issuer: "acme" });
+  const logprobs = { content: [{ token: " ", logprob: -1 }] };
+  const data = JSON.stringify({ id: "c1", choices: [{ index: 0, delta: { content: " " }, logprobs }] });
+  const start = workedMs();
+  for (let count = 0; count < 50_000; count++) machine.push({ data });
+  assertLess(workedMs() - start, 5_000);
 });

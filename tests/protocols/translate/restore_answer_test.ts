@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertLess } from "@std/assert";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, FinishReason, Machine, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
@@ -9,6 +9,7 @@ import { seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
 import { call, promptOf, text } from "../canonical/messages.ts";
 import { targetOf } from "./targets.ts";
+import { workedMs } from "../../support/turns.ts";
 
 function pass(events: readonly ReplyEvent[], machine: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
   const grammar = checkGrammar();
@@ -179,4 +180,12 @@ Deno.test("a chain flushes its machines at the end", () => {
     { type: "delta", index: 0, text: "A" },
     { type: "delta", index: 0, text: "b" },
   ]);
+});
+
+Deno.test("blank arguments without end take linear time", () => {
+  const machine = normalizeFinish();
+  machine.push({ type: "open", index: 0, block: { type: "tool_call", id: "c", name: "f" } });
+  const start = workedMs();
+  for (let count = 0; count < 200_000; count++) machine.push({ type: "delta", index: 0, text: " " });
+  assertLess(workedMs() - start, 5_000);
 });
