@@ -93,9 +93,9 @@ function remember(value: string): void {
 }
 
 function add(value: string): void {
-  if (values.has(value)) return;
+  // A value that is read again becomes the newest.
+  if (!values.delete(value)) state.version++;
   values.add(value);
-  state.version++;
   if (values.size > MAX_VALUES) values.delete(values.values().next().value ?? "");
 }
 

@@ -7,14 +7,20 @@ Deno.test("the JSON Schema of the configuration is fresh (run: deno task schema)
   assertEquals(await Deno.readTextFile(SCHEMA_FILE), configJsonSchema());
 });
 
-Deno.test("every member of the configuration is described", () => {
+/** Longest time of a timer: the runtime ends a longer one at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+Deno.test("every member of the configuration is described, and timers can take its durations", () => {
   const silent: string[] = [];
+  const endless: string[] = [];
   visit("", JSON.parse(configJsonSchema()));
-  assertEquals(silent, []);
+  assertEquals({ silent, endless }, { silent: [], endless: [] });
 
   function visit(path: string, schema: Record<string, unknown>): void {
     for (const [name, member] of Object.entries(schema.properties ?? {})) {
       if (member.description === undefined) silent.push(`${path}.${name}`);
+      const unitMs = name.endsWith("_ms") ? 1 : name.endsWith("_seconds") ? 1000 : 0;
+      if (!(unitMs === 0 || member.maximum * unitMs < MAX_TIMER_MS)) endless.push(`${path}.${name}`);
       visit(`${path}.${name}`, member);
     }
     for (const inner of [schema.items, schema.additionalProperties, ...Object.values(schema.oneOf ?? [])]) {

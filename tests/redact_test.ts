@@ -93,6 +93,14 @@ Deno.test("secrets of the environment are known: proxies, exporters, Postgres", 
   assertEquals(redactWholeSecrets("acme"), "acme");
 });
 
+Deno.test("a secret that is read again stays known, however many others were rotated since it was first read", () => {
+  for (let round = 0; round < 2; round++) {
+    new Secret("still-in-use-0000");
+    for (let index = 0; index < 600; index++) new Secret(`rotated-${round}-${index}-key`);
+  }
+  assertEquals(redactWholeSecrets("still-in-use-0000 rotated-0-0-key"), "[key] rotated-0-0-key");
+});
+
 Deno.test("redactShapes() removes keys and addresses, and keeps the client's ids", () => {
   const cases: [string, string][] = [
     ["use sk-proj-abcdef", "use [key]"],

@@ -3,7 +3,8 @@
  */
 import { z } from "zod";
 
-const milliseconds = z.number().int().min(1);
+/** A duration in milliseconds, at most 23 days: timers of the runtime end at once from 25 days on. */
+export const milliseconds = z.number().int().max(2_000_000_000);
 
 /** Defaults, in milliseconds, and descriptions. */
 const PHASES = {
@@ -18,11 +19,11 @@ const PHASES = {
 } as const;
 
 function required({ byDefault, about }: { byDefault: number; about: string }): z.ZodDefault<typeof milliseconds> {
-  return milliseconds.default(byDefault).describe(about);
+  return milliseconds.min(1).default(byDefault).describe(about);
 }
 
 function optional({ byDefault, about }: { byDefault: number; about: string }): z.ZodOptional<typeof milliseconds> {
-  return milliseconds.optional().describe(about).meta({ examples: [byDefault] });
+  return milliseconds.min(1).optional().describe(about).meta({ examples: [byDefault] });
 }
 
 /** Timeouts of an upstream. */

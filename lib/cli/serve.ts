@@ -37,6 +37,8 @@ export interface ServeOptions {
 
 /** Serves until a signal stops it. Returns the exit code. @throws {StoreError} if the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
+  // Without a listener, a reload requested during the start or the shutdown would kill the process.
+  if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => {});
   let level = () => config.log.level;
   const { log, lines, alerts, stopErrorLog } = openServeLog(() => level());
   const stores = await openStores(config, log);

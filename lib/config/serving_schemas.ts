@@ -1,5 +1,6 @@
 /** Schemas of the members about serving requests: `resource_limits`, `images`, `responses` and `routing`. */
 import { z } from "zod";
+import { milliseconds } from "../catalog/timeouts.ts";
 
 /** Schema of `resource_limits`. */
 export const resourceLimitsSchema = z.strictObject({
@@ -20,17 +21,17 @@ export const resourceLimitsSchema = z.strictObject({
       "Maximum pixels in memory of all concurrent requests to embedded image models. Others wait; a larger request " +
         "runs alone",
     ),
-  image_wait_ms: z.number().int().min(0).default(30_000)
+  image_wait_ms: milliseconds.min(0).default(30_000)
     .describe("Maximum wait for `image_pixels`, in milliseconds. After that the request gets 503 with `retry-after`"),
-  body_gap_ms: z.number().int().min(1).default(15_000)
+  body_gap_ms: milliseconds.min(1).default(15_000)
     .describe("Maximum pause within a request body, in milliseconds. After that the request gets 408"),
-  body_grace_ms: z.number().int().min(0).default(10_000)
+  body_grace_ms: milliseconds.min(0).default(10_000)
     .describe("Delay before `body_min_bytes_per_second` applies to a body, in milliseconds"),
   body_min_bytes_per_second: z.number().int().min(1).default(1024)
     .describe("Minimum average rate of a body after `body_grace_ms`, in bytes per second. Slower ones get 408"),
-  body_total_ms: z.number().int().min(1).default(120_000)
+  body_total_ms: milliseconds.min(1).default(120_000)
     .describe("Maximum time for a whole request body, in milliseconds. After that the request gets 408"),
-  answer_unread_ms: z.number().int().min(1).default(60_000)
+  answer_unread_ms: milliseconds.min(1).default(60_000)
     .describe(
       "How long a client may stop reading a stream or images, in milliseconds. After that it counts as disconnected",
     ),
@@ -49,7 +50,7 @@ export const resourceLimitsSchema = z.strictObject({
 export const imagesSchema = z.strictObject({
   default_quality: z.enum(["auto", "low", "medium", "high"]).optional()
     .describe("Quality for requests that specify none, as those of SDKs often do. If omitted, such requests get 400"),
-  total_ms: z.number().int().min(1).default(900_000)
+  total_ms: milliseconds.min(1).default(900_000)
     .describe("Maximum time for one image request, in milliseconds. Large images take minutes"),
   uploads: z.strictObject({
     max_file_bytes: z.number().int().min(1024).default(52_428_800)

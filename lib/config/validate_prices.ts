@@ -221,8 +221,9 @@ function* windowProblems(windows: readonly unknown[], path: Path): Generator<str
       typeof time === "string" && /^\d\d:\d\d$/.test(time) ? minutesOf(time) : NaN
     );
     if (from === undefined || until === undefined || !(from <= 1440 && until <= 1440)) continue;
-    if (from === until) yield formatProblem([...path, index, "until"], "The window is empty");
-    const length = (until - from + 1440) % 1440;
+    // Only a window from 00:00 until 24:00 lasts all day.
+    const length = from < until ? until - from : (until - from + 1440) % 1440;
+    if (length === 0) yield formatProblem([...path, index, "until"], "The window is empty");
     const covered = Array.from({ length }, (_, minute) => (from + minute) % 1440);
     const other = covered.map((minute) => minutes.get(minute)).find((index) => index !== undefined);
     if (other !== undefined) {

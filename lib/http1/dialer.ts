@@ -1,4 +1,5 @@
 /** Opens connections to a host over TCP or TLS. TLS trusts the same authorities as the runtime's `fetch`. */
+import { abortable } from "../abort.ts";
 import { HttpVersionError } from "./errors.ts";
 
 /** A connection of the runtime. */
@@ -33,6 +34,9 @@ const ABANDONED_MS = 600_000;
  * moment of success would leak the socket, because Deno 2.9 does not free it.
  */
 const LINGER_MS = 1_000;
+
+/** Longest time for an address to accept a connection while there are others to try, in milliseconds. */
+const ADDRESS_MS = 1_000;
 
 /** Opens connections to one host. */
 export class Dialer {
@@ -105,9 +109,14 @@ export class Dialer {
   async #connect(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     let failure: unknown;
-    for (const address of await abortable(this.#addresses(), signal)) {
+    const addresses = await abortable(this.#addresses(), signal);
+    for (const [index, address] of addresses.entries()) {
+      const isLast = index === addresses.length - 1;
       try {
-        return await this.#connectTo(address, signal);
+        return await this.#connectTo(
+          address,
+          isLast ? signal : AbortSignal.any([signal, AbortSignal.timeout(ADDRESS_MS)]),
+        );
       } catch (error) {
         if (signal.aborted) throw signal.reason;
         if (isForbidden(error)) return await this.#connectByName(signal);
@@ -181,19 +190,6 @@ function closeQuietly(tcp: Deno.TcpConn): void {
     tcp.close();
   } catch {
     // TLS closed it.
-  }
-}
-
-/** Waits for a promise. @throws the signal's reason if it aborts first */
-async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }
 

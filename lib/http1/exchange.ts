@@ -127,7 +127,7 @@ export async function exchange(
         while ((head = headReader.take()) === undefined) {
           if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
         }
-        framing = readFraming(head, "POST");
+        framing = readFraming(head);
       } catch (error) {
         connection.close();
         const mayRepeat = reused !== undefined && !call.failed && !connection.received && !writer.hasReadStream;

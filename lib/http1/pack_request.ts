@@ -45,14 +45,17 @@ export class HeadCache {
     this.#address = address;
   }
 
-  /** Returns all lines of a head except the one about the body's length. @throws {TypeError} as `writeHead` */
+  /**
+   * Returns all lines of a head except the one about the body's length.
+   * @throws {TypeError} for values that a head cannot contain
+   */
   begin(fields: HeadFields): Uint8Array {
     const last = this.#last;
     if (last !== undefined && last.closes === fields.closes && isSame(fields.headers, last)) return last.begin;
     const { closes } = fields;
     const headers = { ...fields.headers };
     const allHeaders = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
-    const begin = latin1Bytes(writeHeadBegin({ method: "POST", ...this.#address, headers: allHeaders, closes }));
+    const begin = latin1Bytes(writeHeadBegin(this.#address, { headers: allHeaders, closes }));
     this.#last = { headers, closes, size: Object.keys(headers).length, begin };
     return begin;
   }
@@ -141,24 +144,9 @@ function latin1Bytes(text: string): Uint8Array {
   return bytes;
 }
 
-/** Request line and headers. */
-export interface RequestHead {
-  method: string;
-  /** Path and query. */
-  target: string;
-  /** Name and port, as in the URL. */
-  host: string;
-  headers: Readonly<Record<string, string>>;
-  /** Length of the body in bytes; absent if it is sent in chunks. */
-  bodyBytes?: number;
-  /** True if the peer is asked to close the connection after the request. */
-  closes: boolean;
-}
-
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Anything but control characters, such as CR and LF. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const METHOD = /^[A-Z]+$/;
 const TARGET = /^\/[\x21-\x7e]*$/;
 
 /** Headers about framing and the connection, which only the client itself writes. */
@@ -175,15 +163,10 @@ const CLIENT_HEADERS: ReadonlySet<string> = new Set([
   "proxy-connection",
 ]);
 
-/** Returns the text of a head, one character per byte. @throws {TypeError} for values that a head cannot contain */
-export function writeHead({ bodyBytes, ...head }: RequestHead): string {
-  return writeHeadBegin(head) + writeHeadEnd(bodyBytes);
-}
-
-/** Returns all lines except the one about the body's length. @throws {TypeError} as `writeHead` */
-function writeHeadBegin({ method, target, host, headers, closes }: Omit<RequestHead, "bodyBytes">): string {
-  if (!METHOD.test(method) || !TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
-  let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
+/** Returns all lines except the one about the body's length, one character per byte. @throws {TypeError} as `HeadCache.begin` */
+function writeHeadBegin({ target, host }: RequestAddress, { headers, closes }: HeadFields): string {
+  if (!TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
+  let head = `POST ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
   for (const name in headers) {
     const value = headers[name] ?? "";
     if (!NAME.test(name) || !VALUE.test(value)) {

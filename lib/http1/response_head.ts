@@ -199,10 +199,10 @@ const CHUNKED: BodyFraming = { kind: "chunked" };
 const CLOSE: BodyFraming = { kind: "close" };
 
 /**
- * Returns the framing of the body from a final head.
+ * Returns the framing of the body of an answer to POST from a final head.
  * @throws {MalformedResponse} if the head is ambiguous, or parsers might understand it differently
  */
-export function readFraming(head: ResponseHead, method: string): ResponseFraming {
+export function readFraming(head: ResponseHead): ResponseFraming {
   const coding = head.headers["transfer-encoding"];
   const length = readLength(head.headers["content-length"]);
   if (coding !== undefined) {
@@ -213,7 +213,7 @@ export function readFraming(head: ResponseHead, method: string): ResponseFraming
   const isPersistent = keepsOpen(head);
   const keepAliveMs = isPersistent ? readKeepAlive(head.headers["keep-alive"]) : undefined;
   const { status } = head;
-  if (method === "HEAD" || status === 204 || status === 304) {
+  if (status === 204 || status === 304) {
     // A peer that announces a body with status 204 may send one.
     const hasNoBody = status !== 204 || (coding === undefined && (length ?? 0) === 0);
     return { framing: NONE, isPersistent: isPersistent && hasNoBody, keepAliveMs };

@@ -166,8 +166,12 @@ Deno.test("thresholds and time windows must define one price per request", () =>
     [{ time_windows: [window("a", "22:00", "02:00"), window("b", "01:59", "03:00")] }, [
       "models[0].pricing.time_windows[1]: It overlaps with time_windows[0]",
     ]],
-    [{ time_windows: [window("a", "12:00", "12:00")] }, [
+    [{ time_windows: [window("all-day", "00:00", "24:00"), window("b", "01:00", "02:00")] }, [
+      "models[0].pricing.time_windows[1]: It overlaps with time_windows[0]",
+    ]],
+    [{ time_windows: [window("a", "12:00", "12:00"), window("b", "24:00", "00:00")] }, [
       "models[0].pricing.time_windows[0].until: The window is empty",
+      "models[0].pricing.time_windows[1].until: The window is empty",
     ]],
     [{ time_windows: [window("a", "12:00", "13:00"), window("a", "14:00", "15:00")] }, [
       'models[0].pricing.time_windows[1].name: "a" is already time_windows[0]',

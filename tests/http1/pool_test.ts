@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
+import { createHttp1Client } from "../../lib/http1/mod.ts";
 import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { ConnectionPool, Http1Connection } from "../../lib/http1/pool.ts";
 import type { Outgoing } from "../../lib/upstreams/transport.ts";
@@ -254,6 +255,29 @@ Deno.test("a connection is prepared before its idle time ends, and never after t
   pool.put(late);
   assertEquals(pool.take(), undefined);
   await soon("the last one closed", server.ended(3));
+});
+
+Deno.test("an address that does not answer gives way to the next one", async () => {
+  await using server = startSame();
+  const { connect } = Deno;
+  const tried: string[] = [];
+  Deno.connect = ((options: Deno.ConnectOptions) => {
+    tried.push(options.hostname ?? "");
+    // Routers drop what they cannot deliver.
+    return options.hostname === "127.0.0.1" ? connect(options) : new Promise((_, reject) => {
+      options.signal?.addEventListener("abort", () => reject(new Error("aborted")));
+    });
+  }) as typeof connect;
+  try {
+    const addresses = addressPolicy({ lookup: () => Promise.resolve(["192.0.2.1", "127.0.0.1"]) });
+    const client = createHttp1Client({ addresses });
+    const url = server.url.replace("127.0.0.1", "two-addresses.test");
+    const answer = await client.send(request(url, { limits: { connectMs: 5_000 } }));
+    assertEquals([await answer.text(10), tried], ["hello", ["192.0.2.1", "127.0.0.1"]]);
+    client.close();
+  } finally {
+    Deno.connect = connect;
+  }
 });
 
 Deno.test("a request that was not sent completely is repeated once, on a new connection", async () => {

@@ -177,7 +177,7 @@ async function connected({ origin }: Running) {
   };
 }
 
-Deno.test("a body still arriving at SIGTERM is served, and new requests are refused", () =>
+Deno.test("a body still arriving at SIGTERM is served, new requests are refused, and SIGHUP is ignored", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ shutdown: { drain_seconds: 60 } }));
     const gateway = await startWithKey([], { folder });
@@ -198,6 +198,8 @@ Deno.test("a body still arriving at SIGTERM is served, and new requests are refu
       await response.body?.cancel();
       return response.status === 503;
     });
+    // A reload that is asked for too late changes nothing.
+    gateway.kill("SIGHUP");
     await kept.send(head("/v1/chat/completions") + body);
     const refused = await kept.readUntil(/\}\}/);
     assertMatch(refused, /^HTTP\/1\.1 503 /);
