@@ -79,15 +79,22 @@ function checkBlocks(blocks: readonly ContentBlock[], facts: MediaFacts): void {
     if (block.type === "tool_result") checkBlocks(block.blocks, facts);
     if (block.type === "vendor_specific") { for (const { url } of addressesIn(block.value)) checkHost(url, facts); }
     if (block.type !== "media") continue;
+    if (block.media.kind === "url") checkHost(block.media.url, facts);
     checkModality(modalityOf(block.media, block.name), facts);
-    if (block.media.kind !== "url") continue;
-    if (!facts.vendorState) checkUrl(block.media.url, facts);
-    checkHost(block.media.url, facts);
+    if (block.media.kind === "url" && !facts.vendorState) checkUrl(block.media.url, facts);
   }
 }
 
+/** Longest address of media, in characters. Those of 30 MB blocked the event loop for seconds. */
+const MAX_ADDRESS_LENGTH = 65_536;
+
 /** Refuses literal addresses in private networks: a self-hosted upstream would open them from inside the network. */
 function checkHost(url: string, { protocol, privateNetworks }: MediaFacts): void {
+  if (url.length > MAX_ADDRESS_LENGTH) {
+    throw new GatewayError("invalid", `Cannot use this address: it has more than ${MAX_ADDRESS_LENGTH} characters`, {
+      param: PARAMETER_NAMES[protocol].messages,
+    });
+  }
   const address = literalAddress(url.trim());
   if (address === undefined) return;
   try {

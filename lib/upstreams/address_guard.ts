@@ -78,7 +78,11 @@ const WELL_KNOWN_NAMES: ReadonlyMap<string, string> = new Map([
 
 /** Returns the IP address in a URL, or of a well-known name; undefined for a name that must be resolved. */
 export function literalAddress(url: string): string | undefined {
-  const host = (URL.parse(url)?.hostname ?? "").replace(/^\[|\]$|\.+$/g, "");
+  const { hostname = "" } = URL.parse(url) ?? {};
+  // An expression for the last dots would take quadratic time: hours for a megabyte of dots.
+  let end = hostname.length;
+  while (hostname[end - 1] === ".") end--;
+  const host = hostname.startsWith("[") ? hostname.slice(1, end - 1) : hostname.slice(0, end);
   return isAddress(host) ? host : WELL_KNOWN_NAMES.get(host.endsWith(".localhost") ? "localhost" : host);
 }
 

@@ -2,8 +2,7 @@
  * Reads streamed answers of HTTP upstreams: bytes become frames, and frames become steps (relayed) or events
  * (translated).
  */
-import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
-import { lengthOf } from "../protocols/canonical/block_serializer.ts";
+import { eventsOf, lengthOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { SseReader } from "../server/sse.ts";

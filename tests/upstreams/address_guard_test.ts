@@ -6,12 +6,14 @@ import {
   allowedAddresses,
   BlockedAddress,
   createAddressGuard,
+  literalAddress,
   metadataGuard,
 } from "../../lib/upstreams/address_guard.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
 import { prompt, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
+import { workedMs } from "../support/turns.ts";
 
 const METADATA = [
   ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192"],
@@ -108,4 +110,11 @@ Deno.test("doctor sends no key to a refused address", async () => {
   const { findings } = await checkUpstream("one", { host: one, models: [], options: look });
   assertEquals([findings.at(-1)?.level, server.requests.length], ["error", 0]);
   assertStringIncludes(findings.at(-1)?.what ?? "", "127.0.0.1 is at 127.0.0.1, a private address");
+});
+
+Deno.test("literalAddress() reads a host of dots in linear time", () => {
+  const before = workedMs();
+  assertEquals(literalAddress(`https://${".".repeat(100_000)}b/`), undefined);
+  assertEquals(literalAddress(`https://127.0.0.1${".".repeat(100_000)}/`), "127.0.0.1");
+  assert(workedMs() - before < 1_000);
 });

@@ -1,4 +1,4 @@
-/** Joins the events of a streamed answer into a whole reply, and splits a reply into events. */
+/** Joins the events of a streamed answer into a whole reply, splits a reply into events, and measures events. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { cutAnswerError } from "../../errors.ts";
 import { addTokens } from "./logprobs.ts";
@@ -149,4 +149,23 @@ function openBlockOf(block: ContentBlock): OpenBlock {
 function textOf(block: ContentBlock): string {
   if (block.type === "tool_call") return block.arguments;
   return block.type === "text" || block.type === "reasoning" || block.type === "refusal" ? block.text : "";
+}
+
+/** An event of a block. */
+export type BlockEvent = Extract<ReplyEvent, { index: number }>;
+
+/** Returns the approximate length of an event's content, in characters. */
+export function lengthOf(event: BlockEvent): number {
+  switch (event.type) {
+    case "open":
+      return JSON.stringify(event.block).length;
+    case "delta":
+      return event.text.length;
+    case "citation":
+      return JSON.stringify(event.citation).length;
+    case "logprobs":
+      return JSON.stringify(event.tokens).length;
+    case "close":
+      return event.signature?.value.length ?? 0;
+  }
 }

@@ -1,11 +1,9 @@
 /** Puts interleaved blocks of an answer into an order with one open block at a time, as the canonical form requires. */
+import { type BlockEvent, lengthOf } from "./aggregate_events.ts";
 import type { Citation, OpenBlock, ReplyEvent, Signature, TokenLogprob } from "./types.ts";
 
 /** Size of a waiting event in addition to its text, in characters. */
 const EVENT_SIZE = 64;
-
-/** An event of a block. Its index is 0 until the serializer sets it. */
-type BlockEvent = Extract<ReplyEvent, { index: number }>;
 
 /**
  * Orders the blocks of one answer, which come in several sequences at the same time. Events of the first unfinished
@@ -35,7 +33,10 @@ export class BlockSerializer {
     return sequence;
   }
 
-  /** Emits an event of the first sequence; keeps that of another, and joins adjacent deltas. */
+  /**
+   * Emits an event of the first sequence; keeps that of another, and joins adjacent deltas. An event has the index 0
+   * until it is emitted.
+   */
   write(sequence: BlockSequence, event: BlockEvent): void {
     if (this.#queue[0] === sequence) return this.#emitEvent(event);
     const size = EVENT_SIZE + lengthOf(event);
@@ -125,21 +126,5 @@ export class BlockSequence {
     this.close(signature);
     this.#ended = true;
     this.#serializer.emitWaiting();
-  }
-}
-
-/** Returns the approximate length of an event's content, in characters. */
-export function lengthOf(event: BlockEvent): number {
-  switch (event.type) {
-    case "open":
-      return JSON.stringify(event.block).length;
-    case "delta":
-      return event.text.length;
-    case "citation":
-      return JSON.stringify(event.citation).length;
-    case "logprobs":
-      return JSON.stringify(event.tokens).length;
-    case "close":
-      return event.signature?.value.length ?? 0;
   }
 }
