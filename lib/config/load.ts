@@ -136,7 +136,7 @@ export type ReadableMember = keyof typeof MEMBER_FLAGS;
 
 /**
  * Loads some members of a configuration that may have mistakes in others. These have their defaults. If only `listen`
- * or a store that a flag or the environment names is needed, the text need not be readable.
+ * or a store that a flag or the environment names is needed, the text need not be readable, and no member is read.
  * @throws {ConfigError} if a member has a mistake, or if nothing names the store
  */
 export async function loadMembers(
@@ -164,7 +164,7 @@ export async function loadMembers(
     // A command must not change or report on another store; at another address it only finds no gateway.
     const hasDefault = members.every((member) => member === "listen" || member === "store" && isStoreNamed);
     if (!(error instanceof ConfigError) || !hasDefault) throw error;
-    return { ...await readConfig({}, sources), members };
+    return { ...await readConfig({}, sources), members: [] };
   }
 }
 

@@ -98,6 +98,7 @@ Deno.test("health finds the running gateway although its configuration has mista
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "po`);
     const half = await run(["health"], { folder, env: { SLUICE_PORT: port } });
     assertEquals([half.code, half.out], [0, "alive\n"], half.err);
+    assertStringIncludes(half.err, "this command uses none of it, but flags, variables and defaults\n");
     await gateway.stop();
     assertEquals((await run(["health"], { folder, env: { SLUICE_PORT: port } })).code, 1);
   }));
