@@ -79,6 +79,12 @@ type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | 
 /** Most attempts that an entry lists. */
 const MAX_LISTED_ATTEMPTS = 16;
 
+/**
+ * Time before the first attempt from which on the entry lists it although it succeeded, in milliseconds: the upstream is
+ * not the cause then.
+ */
+const LATE_START_MS = 1_000;
+
 /** The charge of a request that failed or was refused. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
 
@@ -107,7 +113,7 @@ export class Meter {
   /** The upstream's id of the last attempt. */
   #requestId: string | undefined;
   #skipped: readonly TargetRefusal[] | undefined;
-  /** The ended attempts; `undefined` until one fails, since most requests succeed at their first. */
+  /** The ended attempts; `undefined` until one fails or starts late, since most requests succeed at their first. */
   #attemptList: EntryAttempt[] | undefined;
   #dropped: readonly string[] = [];
   #maxTokens: number | undefined;
@@ -233,7 +239,8 @@ export class Meter {
   /** Records the end of an attempt. Adds the upstream's id to a successful one. */
   attempted(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
-      if (this.#attemptList === undefined) return;
+      const beforeMs = this.#parts.monotonic() - this.#startedAt - attempt.ms;
+      if (this.#attemptList === undefined && beforeMs < LATE_START_MS) return;
       if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
     }
     this.#attemptList ??= [];

@@ -1,7 +1,6 @@
 /** `keys`: creates, lists, changes, rotates, revokes, exports and imports API keys of the store. */
 import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } from "../access/key_admin.ts";
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
-import type { Config } from "../config.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { GatewayError } from "../errors.ts";
 import { openStore } from "../store/open.ts";
@@ -135,7 +134,7 @@ export async function keys(
 }
 
 /** Prints warnings about the rules of a key. They refuse nothing, because models may be added later. */
-function reportWarnings(config: Config, record: Parameters<typeof keyWarnings>[1]): void {
+function reportWarnings(config: LoadedConfig["config"], record: Parameters<typeof keyWarnings>[1]): void {
   for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
 }
 

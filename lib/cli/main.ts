@@ -82,13 +82,14 @@ async function load({ command, values }: Invocation): Promise<LoadedConfig> {
       if (!(cause instanceof ConfigError)) throw cause;
       throw new ConfigError([...error.problems, ...(members.length === 1 ? [STORE_ADVICE] : [])]);
     });
-    const names = members.map((member) => `"${member}"`).join(", ");
-    const note = `The configuration has mistakes; this command uses only ${
-      members.length === 1 ? "member" : "members"
-    }`;
-    writeErr(`${error.message}\n${note} ${names}\n`);
+    writeErr(`${error.message}\nThe configuration has mistakes; this command uses ${usedText(loaded.members ?? [])}\n`);
     return loaded;
   }
+}
+
+function usedText(members: readonly ReadableMember[]): string {
+  if (members.length === 0) return "none of it, but flags, variables and defaults";
+  return `only ${members.length === 1 ? "member" : "members"} ${members.map((member) => `"${member}"`).join(", ")}`;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Parses JSON with comments and trailing commas in one pass. Errors carry their position. */
 import { type Json, JsonError } from "../json/mod.ts";
+import { memberText } from "./problems.ts";
 
 const MAX_DEPTH = 64;
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;
@@ -12,17 +13,27 @@ export function parseJsonc(text: string): Json {
   return new JsoncParser(text).parse();
 }
 
+/** Returns the position of each member and item of a valid text, by its path, such as `models[1].pricing`. */
+export function memberPositions(text: string): ReadonlyMap<string, number> {
+  const positions = new Map<string, number>();
+  new JsoncParser(text, positions).parse();
+  return positions;
+}
+
 class JsoncParser {
   readonly #text: string;
+  readonly #positions: Map<string, number> | undefined;
   #at: number;
 
-  constructor(text: string) {
+  /** @param positions receives the positions of members and items by their paths; absent: they are not needed */
+  constructor(text: string, positions?: Map<string, number>) {
     this.#text = text;
+    this.#positions = positions;
     this.#at = text.startsWith("\ufeff") ? 1 : 0;
   }
 
   parse(): Json {
-    const value = this.#readValue(0);
+    const value = this.#readValue(0, "");
     if (this.#peek() !== "") this.#fail(`Expected the end of the text, not "${this.#text.charAt(this.#at)}"`);
     return value;
   }
@@ -66,11 +77,11 @@ class JsoncParser {
     }
   }
 
-  #readValue(depth: number): Json {
+  #readValue(depth: number, path: string): Json {
     const char = this.#peek();
     if (depth > MAX_DEPTH) this.#fail(`Nested deeper than ${MAX_DEPTH} levels`);
-    if (char === "{") return this.#readObject(depth);
-    if (char === "[") return this.#readArray(depth);
+    if (char === "{") return this.#readObject(depth, path);
+    if (char === "[") return this.#readArray(depth, path);
     if (char === '"') return this.#readString();
     const source = this.#match(NUMBER) ?? this.#match(WORD);
     if (source === undefined) {
@@ -95,7 +106,7 @@ class JsoncParser {
     return false;
   }
 
-  #readObject(depth: number): Json {
+  #readObject(depth: number, path: string): Json {
     const members = new Map<string, Json>();
     this.#at++;
     for (let more = this.#peek() !== "}"; more; more = this.#hasNext("}")) {
@@ -105,16 +116,26 @@ class JsoncParser {
       if (members.has(name)) this.#fail(`The member "${name}" appears twice`, start);
       if (this.#peek() !== ":") this.#fail(`Expected ":" after "${name}"`);
       this.#at++;
-      members.set(name, this.#readValue(depth + 1));
+      members.set(name, this.#readValue(depth + 1, this.#record(path, name, start)));
     }
     this.#at++;
     return Object.fromEntries(members);
   }
 
-  #readArray(depth: number): Json {
+  /** Records where a member or an item begins, and returns its path. */
+  #record(path: string, name: string | number, start: number): string {
+    if (this.#positions === undefined) return "";
+    const inner = path + memberText(name, path === "");
+    this.#positions.set(inner, start);
+    return inner;
+  }
+
+  #readArray(depth: number, path: string): Json {
     const items: Json[] = [];
     this.#at++;
-    for (let more = this.#peek() !== "]"; more; more = this.#hasNext("]")) items.push(this.#readValue(depth + 1));
+    for (let more = this.#peek() !== "]"; more; more = this.#hasNext("]")) {
+      items.push(this.#readValue(depth + 1, this.#record(path, items.length, this.#at)));
+    }
     this.#at++;
     return items;
   }

@@ -13,7 +13,7 @@ import {
 import { type ReadEnvironment, rememberEnvironment } from "../secret.ts";
 import { expandModels, pathInFile } from "./expand_models.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
-import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
+import { lineAndColumnAt, memberPositions, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 
 /** File that is read, if it exists, when neither a flag nor the environment names another. */
@@ -103,7 +103,29 @@ export async function readConfig(
     if (!(error instanceof ConfigError)) throw error;
     problems.push(...error.problems.map((problem) => pathInFile(problem, modelIndices)));
   }
-  throw new ConfigError(problems);
+  // A misspelled member comes first, because it is often the cause of others.
+  const isUnknown = (problem: string) => Number(problem.includes(": Unknown member;"));
+  const ordered = problems.toSorted((one, other) => isUnknown(other) - isUnknown(one));
+  throw new ConfigError(text === undefined ? ordered : withPlaces(ordered, text, originName(origin)));
+}
+
+/** The path with which a problem begins, in parts. */
+const PATH = /^(?:[A-Za-z_$][\w$-]*|\["(?:[^"\\]|\\.)*"\])(?:\.[A-Za-z_$][\w$-]*|\[\d+\]|\["(?:[^"\\]|\\.)*"\])*(?=: )/;
+
+/**
+ * Puts the file, the line and the column of its member before each problem. A member that is missing has those of the
+ * object that lacks it; a problem with the environment or a flag has none.
+ */
+function withPlaces(problems: readonly string[], text: string, name: string): string[] {
+  const positions = memberPositions(text);
+  return problems.map((problem) => {
+    let path = PATH.exec(problem)?.[0] ?? "";
+    while (path !== "" && !positions.has(path)) path = path.replace(/(?:^|\.|\[)[^.[]*$/, "");
+    const position = positions.get(path);
+    if (position === undefined) return problem;
+    const { line, column } = lineAndColumnAt(text, position);
+    return `${name}:${line}:${column}: ${problem}`;
+  });
 }
 
 /** Members that commands read from a configuration with mistakes in others, with the flags that set them. */
@@ -114,7 +136,7 @@ export type ReadableMember = keyof typeof MEMBER_FLAGS;
 
 /**
  * Loads some members of a configuration that may have mistakes in others. These have their defaults. If only `listen`
- * or a store that a flag or the environment names is needed, the text need not be readable.
+ * or a store that a flag or the environment names is needed, the text need not be readable, and no member is read.
  * @throws {ConfigError} if a member has a mistake, or if nothing names the store
  */
 export async function loadMembers(
@@ -142,7 +164,7 @@ export async function loadMembers(
     // A command must not change or report on another store; at another address it only finds no gateway.
     const hasDefault = members.every((member) => member === "listen" || member === "store" && isStoreNamed);
     if (!(error instanceof ConfigError) || !hasDefault) throw error;
-    return { ...await readConfig({}, sources), members };
+    return { ...await readConfig({}, sources), members: [] };
   }
 }
 

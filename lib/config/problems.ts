@@ -22,12 +22,16 @@ const MAX_LISTED_MEMBERS = 4;
 /** Formats a path, such as `models[1].pricing.prompt`. Names that are not identifiers are quoted: `groups["a b"]`. */
 export function pathText(path: Path): string {
   let text = "";
-  for (const part of path) {
-    if (typeof part === "number") text += `[${part}]`;
-    else if (/^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(String(part))) text += text === "" ? String(part) : `.${String(part)}`;
-    else text += `[${JSON.stringify(String(part))}]`;
-  }
+  for (const part of path) text += memberText(part, text === "");
   return text;
+}
+
+/** Formats one part of a path. */
+export function memberText(part: PropertyKey, isFirst: boolean): string {
+  if (typeof part === "number") return `[${part}]`;
+  const name = String(part);
+  if (!/^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(name)) return `[${JSON.stringify(name)}]`;
+  return isFirst ? name : `.${name}`;
 }
 
 /** Formats a problem as a line that begins with the path. */

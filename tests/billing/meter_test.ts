@@ -129,6 +129,22 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   });
 });
 
+Deno.test("an entry lists a first attempt that succeeded only if it began late", async () => {
+  const { open, wish, store, clock } = benchOf();
+  const attempt = { upstream: "first", model: "acme/one", outcome: "success", ms: 40 };
+  for (const [id, before] of [["soon", 900], ["late", 1_100]] as const) {
+    const meter = open(id);
+    await meter.admit(wish());
+    await clock.pass(before);
+    meter.attempt("first");
+    await clock.pass(40);
+    meter.attempted({ ...attempt });
+    await meter.deliver(ANSWER);
+  }
+  const listed = async (id: string) => (await store.find(id))?.details?.attempts;
+  assertEquals([await listed("soon"), await listed("late")], [undefined, [attempt]]);
+});
+
 Deno.test("Meter enters the parameters that the last upstream does not support, and no earlier one's", async () => {
   const { open, wish, store } = benchOf();
   for (const [id, members] of [["a", ["top_k"]], ["b", []]] as const) {

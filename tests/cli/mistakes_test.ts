@@ -38,7 +38,11 @@ Deno.test("a mistake in the configuration does not stop commands that need only 
       assertStringIncludes(err, `groups.team.models: Expected an array, not 5\n${NOTE("store")}`);
     }
     const other = await run(["keys", "list"], { folder });
-    assertEquals([other.code, other.out, other.err], [1, "", "groups.team.models: Expected an array, not 5\n"]);
+    assertEquals([other.code, other.out, other.err], [
+      1,
+      "",
+      "sluice.jsonc:1:53: groups.team.models: Expected an array, not 5\n",
+    ]);
   }));
 
 Deno.test("a mistake in models does not stop commands that need only groups and keys", () =>
@@ -59,7 +63,7 @@ Deno.test("a mistake in models does not stop commands that need only groups and 
       assertStringIncludes(out, expected);
       assertMatch(
         err,
-        /^models: .*\nThe configuration has mistakes; .* members "store", "groups", "keys"\n(?!Warning)/,
+        /^sluice\.jsonc:1:\d+: models: .*\nThe configuration has mistakes; .* members "store", "groups", "keys"\n(?!Warning)/,
       );
     }
     assertEquals((await run(["usage", "--by", "upstream"], { folder })).code, 1);
@@ -94,6 +98,7 @@ Deno.test("health finds the running gateway although its configuration has mista
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "po`);
     const half = await run(["health"], { folder, env: { SLUICE_PORT: port } });
     assertEquals([half.code, half.out], [0, "alive\n"], half.err);
+    assertStringIncludes(half.err, "this command uses none of it, but flags, variables and defaults\n");
     await gateway.stop();
     assertEquals((await run(["health"], { folder, env: { SLUICE_PORT: port } })).code, 1);
   }));

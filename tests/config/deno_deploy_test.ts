@@ -17,7 +17,8 @@ async function load(env: Record<string, string>, file?: Json): Promise<Config> {
 }
 
 async function problems(env: Record<string, string>, file?: Json): Promise<string[]> {
-  return (await assertRejects(() => load(env, file), ConfigError)).problems;
+  return (await assertRejects(() => load(env, file), ConfigError)).problems
+    .map((line) => line.replace(/^sluice\.jsonc:1:\d+: /, ""));
 }
 
 function revealed({ store }: Pick<Config, "store">): string {

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { ConfigError } from "../../lib/config.ts";
 import { addressWithoutPassword } from "../../lib/config/address.ts";
 import { type ConfigFlags, loadConfig, type LoadedConfig } from "../../lib/config/load.ts";
@@ -21,7 +21,8 @@ function load({ flags = {}, env = {}, files = {} }: World): Promise<LoadedConfig
 }
 
 async function problems(world: World): Promise<string[]> {
-  return (await assertRejects(() => load(world), ConfigError)).problems;
+  return (await assertRejects(() => load(world), ConfigError)).problems
+    .map((line) => line.replace(/^sluice\.jsonc:1:\d+: /, ""));
 }
 
 Deno.test("loadConfig() uses the built-in configuration without a file", async () => {
@@ -84,7 +85,7 @@ Deno.test("loadConfig() reports invalid flags together with problems of the file
     flags: { port: "80x", hostname: "" },
     env: { SLUICE_STORE: "redis:" },
   };
-  const [port, store, hostname, unknown, ...more] = await problems(world);
+  const [unknown, port, store, hostname, ...more] = await problems(world);
   assertEquals(port, '--port: Expected a port from 0 to 65535, not "80x"');
   assertEquals(store, 'SLUICE_STORE: Expected "sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"');
   assertEquals(hostname, "listen.hostname: Expected at least 1 characters, not 0");
@@ -93,6 +94,30 @@ Deno.test("loadConfig() reports invalid flags together with problems of the file
   assertEquals(await problems({ env: { SLUICE_PORT: "65536" } }), [
     'SLUICE_PORT: Expected a port from 0 to 65535, not "65536"',
   ]);
+});
+
+Deno.test("loadConfig() says where in the file a problem is", async () => {
+  const file = `{
+  // Prices are strings.
+  "models": [{ "id": "acme/one", "tragets": [] }, { "id": "acme/two" }],
+  "groups": {
+    "a b": {},
+    "team": { "models": 5 }
+  }
+}`;
+  const found = await assertRejects(() => load({ files: { "sluice.jsonc": file }, flags: { port: "x" } }), ConfigError);
+  const places = found.problems.map((line) => line.split(": ").slice(0, 2).join(": "));
+  assertEquals(places[0], "sluice.jsonc:3:34: models[0].tragets");
+  for (
+    const place of [
+      "sluice.jsonc:3:34: models[0].tragets",
+      "sluice.jsonc:3:14: models[0].targets",
+      "sluice.jsonc:3:51: models[1].targets",
+      'sluice.jsonc:5:5: groups["a b"]',
+      "sluice.jsonc:6:15: groups.team.models",
+      '--port: Expected a port from 0 to 65535, not "x"',
+    ]
+  ) assert(places.includes(place), `${place} is not in\n${places.join("\n")}`);
 });
 
 Deno.test("loadConfig() reads the address of limits like that of the store", async () => {

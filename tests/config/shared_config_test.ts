@@ -176,7 +176,7 @@ Deno.test("a node that cannot use the shared text starts with its own file", asy
   assertEquals([says(unable), unable.source.loaded.shared, unable.source.latest()], [11, undefined, 1]);
   assertEquals(unable.lines, [{ level: "error", event: "shared_config_rejected", version: 1 }]);
   const error = await assertRejects(() => unable.source.load("store"), ConfigError);
-  assertMatch(error.message, /^upstreams\.host\.api_key\.env: .*"HOST_KEY" is not set/);
+  assertMatch(error.message, /^store, version 1:1:\d+: upstreams\.host\.api_key\.env: .*"HOST_KEY" is not set/);
   able.write({ keep_alive_seconds: 12 });
   await able.source.load("file");
   assertEquals((await unable.source.load("store")).config.keep_alive_seconds, 12);
@@ -401,7 +401,7 @@ Deno.test("a node that cannot use a new text keeps the current one, reports why,
   const { last_error } = body as { last_error: { problems: string[] } };
   assertEquals(body.shared, { version: 1, latest: 2, is_current: false });
   assertEquals(last_error.problems.length, 1);
-  assertMatch(last_error.problems[0] ?? "", /^keys\[0\]\.key\.env: .*"CI_KEY" is not set/);
+  assertMatch(last_error.problems[0] ?? "", /^store, version 2:1:\d+: keys\[0\]\.key\.env: .*"CI_KEY" is not set/);
   assertEquals(unable.lines.filter(({ event }) => event === "reload_refused").map(({ trigger }) => trigger), ["store"]);
   const { body: health } = await unable.admin("GET", "health");
   assertEquals([health.status, health.is_current], ["degraded", false]);

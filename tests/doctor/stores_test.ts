@@ -115,6 +115,12 @@ redisTest("a limits server: version and eviction", async () => {
   );
   const redis = new Redis(server.url);
   try {
+    await redis.config("SET", "maxmemory", "1");
+    assertMatch(
+      lines(await lookAtLimits(server.url)).join("\n"),
+      /\nerror: Its memory is full: all 1 bytes of maxmemory/,
+    );
+    await redis.config("SET", "maxmemory", "0");
     await redis.config("SET", "maxmemory-policy", "allkeys-lru");
     assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^warning: maxmemory-policy is allkeys-lru/);
     await redis.config("SET", "maxmemory", "100mb");

@@ -77,11 +77,11 @@ Deno.test("commands, flags and tasks that do not exist are found, behind wrapper
 Deno.test("configurations that do not load are found", async () => {
   const text = '```jsonc\n{ "listen": { "prot": 1 } }\n```\n\n```json\n{ "a": … }\n```\n\n```json\n{ "a" }\n```\n';
   assertEquals(
-    (await checkConfigurations(page(text))).map((problem) => problem.slice(0, 45)),
+    (await checkConfigurations(page(text))).map((problem) => problem.slice(0, 63)),
     [
-      "docs/README.md:1: listen.prot: Unknown member",
+      "docs/README.md:1: sluice.jsonc:1:15: listen.prot: Unknown member",
       'docs/README.md:9: Expected ":" after "a"',
-    ].map((problem) => problem.slice(0, 45)),
+    ].map((problem) => problem.slice(0, 63)),
   );
 });
 

@@ -61,7 +61,7 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
   const { affinity, cache_saved_usd, context_tier, price_version } = request;
   // The process that served a lost request recorded neither its upstream nor its end.
   const isLost = ending === "lost";
-  const firstOutput = first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `;
+  const firstOutput = first_ms === null ? "" : `first output after ${grouped(first_ms)} ms${outsideText(request)}, `;
   const noUpstream = isLost ? "unknown" : "none was asked";
   return [
     ["Upstream", upstream === null ? noUpstream : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
@@ -86,6 +86,16 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
     ["Token counts", SOURCES[request.source]],
     ["Ledger", `entry ${seq}${price_version === null ? "" : `, price version ${price_version}`}`],
   ];
+}
+
+/** Least time outside of the attempts that is shown, in milliseconds. */
+const MIN_OUTSIDE_MS = 1_000;
+
+/** Describes the part of the time to the first output in which no upstream was asked; empty if it is short or unknown. */
+function outsideText({ first_ms, attempt_list }: EndedRequest): string {
+  if (first_ms === null || attempt_list.length === 0) return "";
+  const outside = attempt_list.reduce((rest, { ms }) => rest - ms, first_ms);
+  return outside < MIN_OUTSIDE_MS ? "" : ` (${grouped(outside)} ms of it outside of the attempts)`;
 }
 
 function cacheText(saved: string): string {

@@ -93,7 +93,7 @@ function withoutBlocking(
   };
 }
 
-/** What to look for when a file cannot be opened. */
+/** Conditions for opening a file. */
 const NOT_ACCESSIBLE = "it and its folder must be readable and writable, and the disk not read-only";
 
 /** Opens a store. After an error, closes the parts that were opened. @throws {StoreError} for any error */

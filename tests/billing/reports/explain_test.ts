@@ -69,6 +69,15 @@ Deno.test("explanationText() does not blame permissions for an invalid request",
   assertStringIncludes(explanationText(await explain(entry)), "Model:        none was chosen\n");
 });
 
+Deno.test("explanationText() shows the time outside of the attempts", async () => {
+  const attempts = [{ upstream: "one", model: "acme/one", outcome: "success", ms: 40 }];
+  const late = entryOf({ firstMs: 3_240, totalMs: 3_300, details: { attempts } });
+  assertStringIncludes(
+    explanationText(await explain(late)),
+    "Time:         first output after 3,240 ms (3,200 ms of it outside of the attempts), end after 3,300 ms\n",
+  );
+});
+
 Deno.test("explanationText() omits a factor of 1 and formats large counts with commas", async () => {
   const sheet = { ...SHEET, factor: "1" };
   const text = explanationText(
