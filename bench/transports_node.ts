@@ -3,7 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { GatewayError } from "../lib/errors.ts";
 import { joinPieces } from "../lib/http1/mod.ts";
-import { createRequestTimers, type RequestTimer, type RequestTimers } from "../lib/http1/request_timers.ts";
+import { type RequestTimer, RequestTimers } from "../lib/http1/request_timers.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */
@@ -28,7 +28,7 @@ interface ClientState {
 export function createNodeTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const options = { keepAlive: idleConnections > 0, maxFreeSockets: idleConnections, scheduling: "lifo" as const };
   const agents = { http: new http.Agent(options), https: new https.Agent(options) };
-  const deadlines = createRequestTimers();
+  const deadlines = new RequestTimers();
   const shared: ClientState = {
     deadlines,
     agentFor: (protocol) => protocol === "https:" ? agents.https : agents.http,

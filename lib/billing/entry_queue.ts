@@ -17,29 +17,6 @@ export interface EntryQueueParts {
   log: Log;
 }
 
-/** A queue of entries to be written. */
-export interface EntryQueue {
-  /** False after a write has failed, until one succeeds, and while a write takes 5 seconds or more. */
-  readonly healthy: boolean;
-  /** Number of queued entries. */
-  readonly length: number;
-  /**
-   * Appends an entry for which a request waits. Resolves once it is durable: true if it is new, false if an entry of
-   * this id existed.
-   * @throws {GatewayError} `overloaded` after 5 seconds without success; the entry is then never written
-   */
-  enter(entry: Entry): Promise<boolean>;
-  /**
-   * Appends an entry that no request waits for. Resolves at once, or if the queue is full, when the entry is durable or
-   * given up. Never rejects.
-   */
-  note(entry: Entry): Promise<void>;
-  /** Resolves when all entries queued so far are durable or given up. */
-  flush(): Promise<void>;
-  /** Accepts no more entries, and flushes. */
-  close(): Promise<void>;
-}
-
 /** Most entries of one write. */
 const MAX_BATCH = 256;
 /**
@@ -82,12 +59,8 @@ interface Queued {
 
 const RESOLVED = Promise.resolve();
 
-/** Creates an empty queue. */
-export function createEntryQueue(parts: EntryQueueParts): EntryQueue {
-  return new BatchingQueue(parts);
-}
-
-class BatchingQueue implements EntryQueue {
+/** A queue of entries to be written. */
+export class EntryQueue {
   readonly #parts: EntryQueueParts;
   #queue: Queued[] = [];
   #writing = false;
@@ -112,14 +85,21 @@ class BatchingQueue implements EntryQueue {
     this.#parts = parts;
   }
 
+  /** Number of queued entries. */
   get length(): number {
     return this.#queue.length;
   }
 
+  /** False after a write has failed, until one succeeds, and while a write takes 5 seconds or more. */
   get healthy(): boolean {
     return !this.#failing && !(this.#writing && this.#parts.monotonic() - this.#writingSince >= AWAITED_LIMIT_MS);
   }
 
+  /**
+   * Appends an entry for which a request waits. Resolves once it is durable: true if it is new, false if an entry of
+   * this id existed.
+   * @throws {GatewayError} `overloaded` after 5 seconds without success; the entry is then never written
+   */
   enter(entry: Entry): Promise<boolean> {
     if (this.#closing) return Promise.reject(notEntered());
     const done = Promise.withResolvers<boolean>();
@@ -127,6 +107,10 @@ class BatchingQueue implements EntryQueue {
     return done.promise;
   }
 
+  /**
+   * Appends an entry that no request waits for. Resolves at once, or if the queue is full, when the entry is durable or
+   * given up. Never rejects.
+   */
   note(entry: Entry): Promise<void> {
     if (this.#closing) {
       this.#parts.leases.end(entry.id, false);
@@ -138,6 +122,7 @@ class BatchingQueue implements EntryQueue {
     return isFull ? this.#outcomeOf(queued).then(nothing, nothing) : RESOLVED;
   }
 
+  /** Resolves when all entries queued so far are durable or given up. */
   async flush(): Promise<void> {
     this.#flushing++;
     this.#endGathering?.();
@@ -145,6 +130,7 @@ class BatchingQueue implements EntryQueue {
     this.#flushing--;
   }
 
+  /** Accepts no more entries, and flushes. */
   close(): Promise<void> {
     this.#closing = true;
     return this.flush();

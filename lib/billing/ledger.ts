@@ -3,7 +3,7 @@ import type { Log } from "../log_events.ts";
 import { GatewayError } from "../errors.ts";
 import { type StartTimer, startTimer } from "../start_timer.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
-import { createEntryQueue } from "./entry_queue.ts";
+import { EntryQueue } from "./entry_queue.ts";
 import { Leases } from "./leases.ts";
 import type { Amount } from "./money.ts";
 import { RefusalQuota } from "./refusal_quota.ts";
@@ -81,7 +81,7 @@ export function createLedger(
     LedgerParts,
 ): Ledger {
   const leases = new Leases({ store, now, monotonic, leaseMs, later, log });
-  const queue = createEntryQueue({ store, leases, monotonic, later, log });
+  const queue = new EntryQueue({ store, leases, monotonic, later, log });
 
   const refusals = new RefusalQuota({ later, log });
 

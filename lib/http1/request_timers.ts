@@ -3,63 +3,32 @@ import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import { type GatewayError, upstreamTimeout } from "../errors.ts";
 import type { PhaseLimits } from "./types.ts";
 
-/** Enforces the time limits of one request, which reports its progress. */
-export interface RequestTimer {
-  /** Start of the request, by `performance.now()`. */
-  readonly started: number;
-  /** Reports that the request waits for a connection. */
-  connecting(): void;
-  /** Reports that the connection is open. */
-  connected(): void;
-  /** Reports that the request waits for the upstream. */
-  wait(): void;
-  /** Reports that the head of the response has arrived. */
-  head(): void;
-  /**
-   * Reports that a piece of the body has arrived. Until the next `wait`, only `totalMs` counts, because a slow client
-   * is not the upstream's fault.
-   */
-  progress(): void;
-  /** Stops timing the request. */
-  stop(): void;
-}
-
 /** A request with time limits. */
 export interface TimedRequest {
   /** Called when a limit has passed. */
   fail(error: GatewayError): void;
 }
 
-/** The timers of one client. */
-export interface RequestTimers {
-  /** Starts to time a request, which fails if a phase takes too long. */
-  start(limits: PhaseLimits, call: TimedRequest): RequestTimer;
-  /** Stops when the current requests have ended. */
-  close(): void;
-}
-
 /** Longest delay with which a limit is noticed, in milliseconds. It lets one timer check many requests. */
 const GRANULARITY_MS = 20;
 
-/** Creates timers without a request. */
-export function createRequestTimers(): RequestTimers {
-  return new SharedRequestTimers();
-}
-
-class SharedRequestTimers implements RequestTimers {
-  readonly #calls = new UnorderedList<SingleRequestTimer>();
+/** The timers of one client. */
+export class RequestTimers {
+  readonly #calls = new UnorderedList<RequestTimer>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dueAt = Infinity;
   #closed = false;
   #postponed = false;
 
+  /** Starts to time a request, which fails if a phase takes too long. */
   start(limits: PhaseLimits, call: TimedRequest): RequestTimer {
-    const timer = new SingleRequestTimer(limits, { call, timers: this });
+    const timer = new RequestTimer(limits, { call, timers: this });
     this.#calls.add(timer);
     this.arm(timer.check(timer.started), timer.started);
     return timer;
   }
 
+  /** Stops when the current requests have ended. */
   close(): void {
     this.#closed = true;
     if (this.#calls.items.length === 0) this.#stopTimer();
@@ -76,7 +45,7 @@ class SharedRequestTimers implements RequestTimers {
   }
 
   /** Stops timing a request. */
-  forget(call: SingleRequestTimer): void {
+  forget(call: RequestTimer): void {
     this.#calls.delete(call);
     if (this.#closed && this.#calls.items.length === 0) this.#stopTimer();
   }
@@ -100,10 +69,12 @@ class SharedRequestTimers implements RequestTimers {
   }
 }
 
-class SingleRequestTimer implements RequestTimer, UnorderedItem {
+/** Enforces the time limits of one request, which reports its progress. */
+export class RequestTimer implements UnorderedItem {
   readonly #limits: PhaseLimits;
   readonly #call: TimedRequest;
-  readonly #timers: SharedRequestTimers;
+  readonly #timers: RequestTimers;
+  /** Start of the request, by `performance.now()`. */
   readonly started = performance.now();
   /** Index in the list of timers. */
   at = -1;
@@ -112,7 +83,7 @@ class SingleRequestTimer implements RequestTimer, UnorderedItem {
   #waitingSince: number | undefined = this.started;
   #answered = false;
 
-  constructor(limits: PhaseLimits, { call, timers }: { call: TimedRequest; timers: SharedRequestTimers }) {
+  constructor(limits: PhaseLimits, { call, timers }: { call: TimedRequest; timers: RequestTimers }) {
     this.#limits = limits;
     this.#call = call;
     this.#timers = timers;
@@ -134,32 +105,41 @@ class SingleRequestTimer implements RequestTimer, UnorderedItem {
     return Infinity;
   }
 
+  /** Reports that the request waits for a connection. */
   connecting(): void {
     const now = performance.now();
     this.#connectingSince = now;
     this.#timers.arm(now + this.#limits.connectMs, now);
   }
 
+  /** Reports that the connection is open. */
   connected(): void {
     this.#connectingSince = Infinity;
   }
 
+  /** Reports that the request waits for the upstream. */
   wait(): void {
     const now = performance.now();
     this.#waitingSince = now;
     if (this.#answered) this.#timers.arm(now + this.#limits.idleMs, now);
   }
 
+  /** Reports that the head of the response has arrived. */
   head(): void {
     this.#waitingSince = undefined;
     if (this.#limits.begins !== "body") this.#answered = true;
   }
 
+  /**
+   * Reports that a piece of the body has arrived. Until the next `wait`, only `totalMs` counts, because a slow client
+   * is not the upstream's fault.
+   */
   progress(): void {
     this.#waitingSince = undefined;
     this.#answered = true;
   }
 
+  /** Stops timing the request. */
   stop(): void {
     this.#timers.forget(this);
   }

@@ -4,11 +4,10 @@ import { abortable } from "../abort.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import { encodeUtf8, utf8Decoder } from "../text.ts";
 import {
-  createRequestTimers,
   type HeaderFilter,
   joinPieces,
   type RequestTimer,
-  type RequestTimers,
+  RequestTimers,
   RESPONSE_HEADERS,
   type ResponseHeader,
 } from "../http1/mod.ts";
@@ -48,7 +47,7 @@ export function createFetchTransport(
   const urls = createPinnedUrls({ guard, pins: version === "1.1" });
   const released: Released = { stops: new Set(), closed: false };
   const hosts = createHostProbes(undefined, guard);
-  const timers = createRequestTimers();
+  const timers = new RequestTimers();
   return {
     async send({ url, headers, body: given, signal, limits }) {
       const isLong = typeof given === "string" && given.length > LARGE_BODY_BYTES;
