@@ -217,36 +217,6 @@ function lookedFor() {
   return { looks, once: idempotency({ store: { answers: far } }) };
 }
 
-Deno.test("requests during a lookup run the work once, after one lookup", async () => {
-  const { looks, once } = lookedFor();
-  const first = controlled();
-  const runs = [once.run(request(first.work)), once.run(request(never)), once.run(request(never))];
-  await settle();
-  assertEquals([looks.length, first.signal()], [1, undefined]);
-  looks[0]?.go();
-  await settle();
-  const late = once.run(request(never));
-  first.resolve(answer("one"));
-  const others = [replayed(answer("one")), replayed(answer("one")), replayed(answer("one"))];
-  assertEquals(await Promise.all([...runs, late]), [answer("one"), ...others]);
-  assertEquals(looks.length, 1);
-});
-
-Deno.test("a different request rejected after the lookup blocks no other", async () => {
-  const { looks, once } = lookedFor();
-  const run = once.run(request(() => Promise.resolve(answer("one"))));
-  looks[0]?.go();
-  await run;
-  const other = once.run(request(never, { requestHash: "b".repeat(64) }));
-  const again = once.run(request(never));
-  await settle();
-  looks[1]?.go();
-  await assertRejects(() => other, GatewayError, "another request");
-  await settle();
-  looks[2]?.go();
-  assertEquals(await again, replayed(answer("one")));
-});
-
 Deno.test("a client that disconnects during the lookup, or a failed lookup, does not block others", async () => {
   const { looks, once } = lookedFor();
   const clients = [1, 2].map(() => new AbortController());
