@@ -24,12 +24,6 @@ const OUTAGES = {
     go: (redis: Engine) => redis.stop("crash"),
     comeBack: (redis: Engine) => redis.start(),
   },
-  orderly: {
-    kept: false,
-    slots: [0],
-    go: (redis: Engine) => redis.stop("orderly"),
-    comeBack: (redis: Engine) => redis.start(),
-  },
   still: {
     kept: true,
     slots: [5],
