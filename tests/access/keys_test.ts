@@ -34,44 +34,6 @@ Deno.test("isIssued() rejects a key with any character changed, added or removed
   assertEquals(isIssued(""), false);
 });
 
-Deno.test("KeyRing finds stored and configured keys until they are revoked", async () => {
-  const secret = "from-the-environment";
-  const config = parseConfig(
-    { keys: [{ name: "ci", key: { env: "CI" }, models: ["acme/*"], budget: { usd: "5" } }] },
-    () => secret,
-  );
-  const store = openMemoryStore().keys;
-  const ring = createKeyRing({ config, store, now: () => 100 });
-  const { key, record } = issueKey({ name: "one", group: "default", now: 5 });
-  assertEquals(await ring.find(key), undefined);
-  await store.add(record);
-  assertEquals(await ring.find(key), record);
-  await store.change(record.id, { disabled: true });
-  assertEquals((await ring.find(key))?.disabled, true);
-  await store.revoke(record.id, 6);
-  assertEquals(await ring.find(key), undefined);
-  const configured = await ring.find(secret);
-  assertEquals([configured?.id, configured?.rules], [
-    "config:ci",
-    { models: ["acme/*"], budget: { usd: "5", period: "month" } },
-  ]);
-  assertEquals(await ring.find(hashKey(secret)), undefined);
-  assertEquals(ring.group("default")?.models, ["*"]);
-  assertEquals(ring.group("constructor"), undefined);
-});
-
-Deno.test("KeyRing finds a rotated key by its previous secret until the overlap is over", async () => {
-  const { inner, store } = versioned();
-  let now = 100;
-  const ring = createKeyRing({ config: parseConfig({}), store, now: () => now });
-  const [first, second] = [issueKey({ name: "one", group: "default", now: 5 }), mintKey()];
-  await inner.add(first.record);
-  await inner.rotate(first.record.id, { hash: hashKey(second), until: 200 });
-  for (const secret of [first.key, second]) assertEquals((await ring.find(secret))?.id, first.record.id);
-  now = 200;
-  assertEquals([await ring.find(first.key), (await ring.find(second))?.id], [undefined, first.record.id]);
-});
-
 /** A store with a version, which counts reads of keys. */
 function versioned(inner = openMemoryStore().keys) {
   const state = { version: 1, lookups: 0 };

@@ -145,19 +145,6 @@ Deno.test("an entry lists a first attempt that succeeded only if it began late",
   assertEquals([await listed("soon"), await listed("late")], [undefined, [attempt]]);
 });
 
-Deno.test("Meter enters the parameters that the last upstream does not support, and no earlier one's", async () => {
-  const { open, wish, store } = benchOf();
-  for (const [id, members] of [["a", ["top_k"]], ["b", []]] as const) {
-    const meter = open(id);
-    await meter.admit(wish());
-    meter.drop(["seed"]);
-    meter.drop(members);
-    await meter.deliver(ANSWER);
-  }
-  assertEquals((await store.find("a"))?.details, { dropped: ["top_k"] });
-  assertEquals((await store.find("b"))?.details, undefined);
-});
-
 Deno.test("Meter counts all tokens towards limits except those read from a cache", async () => {
   const tokens = { input_cache_read: 500, reasoning: 16, prompt: 1, input_cache_write_5m: 2, input_cache_write_1h: 4 };
   const { open, wish, limiter } = benchOf();

@@ -8,13 +8,12 @@ import { ConfigStoreError, createReloader, type ReloadResult, type ReloadTrigger
 import { openSharedConfig, type SharedConfigSource } from "../../lib/config/shared_config.ts";
 import { closeGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
-import type { Json, JsonObject } from "../../lib/json/mod.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
 import { openMemoryConfigs } from "./memory_configs.ts";
 import { until } from "../support/soon.ts";
-import { plainModel } from "../support/plain_model.ts";
 
 const ADMIN_KEY = "admin-key-0123456789";
 const BASE: JsonObject = {
@@ -346,45 +345,6 @@ async function startNode(options: NodeOptions): Promise<Node> {
     },
   };
 }
-
-function priced(prompt: string): Json[] {
-  return [plainModel({ pricing: { prompt, completion: "0" } })];
-}
-
-Deno.test("models, prices, groups and limits changed on one node by file, signal or admin API apply to all", async () => {
-  const configs = openMemoryConfigs();
-  const file = { models: priced("0.001") };
-  await using one = await startNode({ configs, file });
-  await using two = await startNode({ configs, file: { ...file, listen: { port: 4444 } } });
-  await using three = await startNode({ configs, file });
-  const nodes = [one, two, three];
-  const inForce = () => nodes.map(({ gateway }) => gateway().catalog.find("acme/one")?.pricing.prompt);
-
-  two.write({ models: priced("0.002"), groups: { team: { limits: { requests_per_minute: 5 } } } });
-  await until("the file's prices on all nodes", () => inForce().every((price) => price === "0.002"));
-  assertEquals(nodes.map(({ gateway }) => gateway().config.groups.team?.limits?.requests_per_minute), [5, 5, 5]);
-  assertEquals(nodes.map(({ gateway }) => gateway().config.listen.port), [8790, 4444, 8790]);
-
-  three.write({ models: priced("0.003") });
-  const reply = await three.admin("POST", "reload");
-  assertEquals([reply.status, reply.body.outcome, reply.body.source], [200, "changed", "store"]);
-  await until("the operator's prices on all nodes", () => inForce().every((price) => price === "0.003"));
-
-  one.write({ models: priced("0.004") });
-  await one.gateway().reloader.reload("signal");
-  await until("the signal's prices on all nodes", () => inForce().every((price) => price === "0.004"));
-
-  for (const node of nodes) {
-    const { body } = await node.admin("GET", "config");
-    const latest = configs.texts.length;
-    assertEquals([body.source, body.shared], ["store", { version: latest, latest, is_current: true }]);
-    const { version, shared_version } = node.lines.findLast(({ event }) => event === "reloaded") ?? {};
-    assertEquals([version, shared_version], [body.version, latest]);
-    assertEquals([await node.ready(), await node.metric("sluice_config_healthy")], ["ok", "1"]);
-  }
-  for (const node of nodes) node.deafen();
-  assertEquals(configs.watchers, 0);
-});
 
 Deno.test("a node that cannot use a new text keeps the current one, reports why, and follows the next", async () => {
   const configs = openMemoryConfigs();

@@ -3,10 +3,10 @@ import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { isInstalled } from "../e2e/deploy/programs.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
-import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
+import { assertSound, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
+import { served, startProxy } from "../e2e/nodes/haproxy.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../e2e/nodes/rolling.ts";
 import { createLoad } from "../e2e/program/load.ts";
-import { reservePort } from "../support/ports.ts";
 import { seeded } from "../support/random.ts";
 import { publish } from "./figures.ts";
 import { until } from "../support/soon.ts";
@@ -34,58 +34,6 @@ const MIX: Mix = {
   slots: { clients: 4, restMs: 150 },
   budget: { clients: 2, restMs: 250 },
 };
-
-/** The proxy's file of the repository, with the guide's backend for several nodes in place of its own. */
-async function proxyFile(port: number, nodes: readonly Node[]): Promise<string> {
-  const read = (path: string) => Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
-  const [before, rest] = (await read("deploy/haproxy/haproxy.cfg")).split("\nbackend gateway\n");
-  const [, backend] = /```haproxy\n(.*?)```/s.exec(await read("docs/how-to/rolling-restart.md")) ?? [];
-  if (before === undefined || rest === undefined || backend === undefined) throw new Error("The files have changed");
-  let text = `${before}\n${backend}`.replace(
-    "bind :443 ssl crt /etc/ssl/sluice/site.pem alpn h2,http/1.1",
-    () => `bind 127.0.0.1:${port}`,
-  );
-  for (const [index, { origin }] of nodes.entries()) {
-    text = text.replace(`10.0.0.1${index + 1}:8790`, () => new URL(origin).host);
-  }
-  assertEquals([/10\.0\.0|:443/.test(text), text.includes("/readyz")], [false, true]);
-  return text;
-}
-
-/** Requests for text that a node has answered. */
-async function served({ origin }: Node): Promise<number> {
-  const response = await fetch(`${origin}/metrics`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });
-  const lines = (await response.text()).split("\n");
-  const counts = lines.filter((line) => line.startsWith(`sluice_requests_total{endpoint="chat"`));
-  return counts.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
-}
-
-async function startProxy(nodes: readonly Node[]): Promise<{ origin: string } & AsyncDisposable> {
-  const folder = await Deno.makeTempDir();
-  const reserved = reservePort();
-  const { port } = reserved;
-  await Deno.writeTextFile(`${folder}/haproxy.cfg`, await proxyFile(port, nodes));
-  const child = new Deno.Command("haproxy", {
-    args: ["-f", `${folder}/haproxy.cfg`, "-db"],
-    stdin: "null",
-    stdout: "null",
-    stderr: "inherit",
-  }).spawn();
-  const origin = `http://127.0.0.1:${port}`;
-  await until(
-    "the proxy answers",
-    () => fetch(`${origin}/healthz`).then(async (answer) => (await answer.text(), answer.ok), () => false),
-  );
-  return {
-    origin,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGTERM");
-      await child.status;
-      reserved[Symbol.dispose]();
-      await Deno.remove(folder, { recursive: true });
-    },
-  };
-}
 
 Deno.test({
   name: `three nodes restart in turn, ${ROUNDS} times, behind HAProxy, without an error for clients`,

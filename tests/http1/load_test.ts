@@ -1,7 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert } from "@std/assert";
 import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
-import { soon, until } from "../support/soon.ts";
+import { until } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";
 import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
 
@@ -9,31 +9,6 @@ import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts
 function descriptors(): number {
   return [...Deno.readDirSync("/proc/self/fd")].length;
 }
-
-Deno.test("500 concurrent streams each receive their own text", async () => {
-  const go = Promise.withResolvers<void>();
-  await using server = startRawUpstream(async (socket, { body }) => {
-    await say(socket, CHUNKED_EVENTS + chunk(`data: ${body}-0\n\n`));
-    await go.promise;
-    for (let event = 1; event < 20; event++) await say(socket, chunk(`data: ${body}-${event}\n\n`));
-    await say(socket, chunk(""));
-    return "keep";
-  });
-  const transport = createHttp1Transport({ idleConnections: 500 });
-  const call = (number: number) => transport.send(request(server.url, { body: `s${number}` }));
-  const streams = await soon("heads", Promise.all(Array.from({ length: 500 }, (_, number) => call(number))));
-  assertEquals(server.open, 500);
-  go.resolve();
-  const texts = await soon("bodies", Promise.all(streams.map((incoming) => incoming.text(10_000))));
-  for (const [number, text] of texts.entries()) {
-    assertEquals(text, Array.from({ length: 20 }, (_, event) => `data: s${number}-${event}\n\n`).join(""));
-  }
-  // A second wave takes the same connections.
-  const again = await Promise.all(Array.from({ length: 500 }, (_, number) => call(number)));
-  await Promise.all(again.map((incoming) => incoming.text(10_000)));
-  assertEquals(server.accepted, 500);
-  transport.close();
-});
 
 Deno.test("calls leak no descriptor, however they end", async () => {
   await using server = startRawUpstream(async (socket, { body }) => {

@@ -44,14 +44,6 @@ function controlled() {
   };
 }
 
-Deno.test("Idempotency.run() scopes keys", async () => {
-  const once = idempotency();
-  for (const scope of ["key_1 edits", "key_1 generations", "key_2 edits"]) {
-    assertEquals(await once.run(request(() => Promise.resolve(answer(scope)), { scope })), answer(scope));
-  }
-  assertEquals(await once.run(request(never, { scope: "key_2 edits" })), replayed(answer("key_2 edits")));
-});
-
 Deno.test("Idempotency.run() does not store answers with status 429 or 5xx", async () => {
   for (
     const [status, kept] of [[200, true], [400, true], [404, true], [429, false], [500, false], [503, false]] as const
@@ -61,24 +53,6 @@ Deno.test("Idempotency.run() does not store answers with status 429 or 5xx", asy
     const again = await once.run(request(() => Promise.resolve(answer("two"))));
     assertEquals(again, kept ? replayed(answer("one", status)) : answer("two"), String(status));
   }
-});
-
-Deno.test("Idempotency.run() cancels the work when the last waiting client disconnects", async () => {
-  const once = idempotency();
-  const clients = [1, 2, 3].map(() => new AbortController());
-  const first = controlled();
-  const runs = clients.map(({ signal }, index) => once.run(request(index === 0 ? first.work : never, { signal })));
-  await settle();
-  const gone = new DOMException("gone", "AbortError");
-  for (const [index, client] of clients.entries()) {
-    assertEquals(first.signal()?.aborted, false);
-    client.abort(gone);
-    assertEquals(await assertRejects(() => runs[index] ?? never()), gone);
-  }
-  assertEquals(first.signal()?.aborted, true);
-  first.reject(gone);
-  await settle();
-  assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
 });
 
 Deno.test("Idempotency.run() limits number and time of waiting repeats", async () => {
@@ -216,36 +190,6 @@ function lookedFor() {
   };
   return { looks, once: idempotency({ store: { answers: far } }) };
 }
-
-Deno.test("requests during a lookup run the work once, after one lookup", async () => {
-  const { looks, once } = lookedFor();
-  const first = controlled();
-  const runs = [once.run(request(first.work)), once.run(request(never)), once.run(request(never))];
-  await settle();
-  assertEquals([looks.length, first.signal()], [1, undefined]);
-  looks[0]?.go();
-  await settle();
-  const late = once.run(request(never));
-  first.resolve(answer("one"));
-  const others = [replayed(answer("one")), replayed(answer("one")), replayed(answer("one"))];
-  assertEquals(await Promise.all([...runs, late]), [answer("one"), ...others]);
-  assertEquals(looks.length, 1);
-});
-
-Deno.test("a different request rejected after the lookup blocks no other", async () => {
-  const { looks, once } = lookedFor();
-  const run = once.run(request(() => Promise.resolve(answer("one"))));
-  looks[0]?.go();
-  await run;
-  const other = once.run(request(never, { requestHash: "b".repeat(64) }));
-  const again = once.run(request(never));
-  await settle();
-  looks[1]?.go();
-  await assertRejects(() => other, GatewayError, "another request");
-  await settle();
-  looks[2]?.go();
-  assertEquals(await again, replayed(answer("one")));
-});
 
 Deno.test("a client that disconnects during the lookup, or a failed lookup, does not block others", async () => {
   const { looks, once } = lookedFor();

@@ -32,6 +32,7 @@ async function hammer(
   const tell = (line: object) => Deno.stdout.writeSync(encoder.encode(JSON.stringify(line) + "\n"));
   const wait = (mostMs: number) => new Promise((resolve) => setTimeout(resolve, Math.random() * mostMs));
   let isOver = false;
+  let refused = 0;
 
   async function work(): Promise<void> {
     while (!isOver) {
@@ -53,6 +54,7 @@ async function hammer(
         }
         await node.limiter.end(id, 0);
       } else if (unit === "concurrency") await wait(5);
+      else if (++refused % 100 === 0) tell({ refused });
     }
   }
 

@@ -8,6 +8,8 @@ export interface HammerLine {
   begun?: number;
   taken?: number;
   ended?: number;
+  /** Number of refusals so far, each hundred times. */
+  refused?: number;
 }
 
 /** A hammering process, and its output so far. */

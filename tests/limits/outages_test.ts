@@ -24,12 +24,6 @@ const OUTAGES = {
     go: (redis: Engine) => redis.stop("crash"),
     comeBack: (redis: Engine) => redis.start(),
   },
-  orderly: {
-    kept: false,
-    slots: [0],
-    go: (redis: Engine) => redis.stop("orderly"),
-    comeBack: (redis: Engine) => redis.start(),
-  },
   still: {
     kept: true,
     slots: [5],
@@ -277,18 +271,6 @@ redisTest("a limiter that is closed without Redis leaves nothing behind", async 
   redis.signal("SIGCONT");
   await redis.stop();
   await (await openNode(redis.url)).limiter.close();
-});
-
-redisTest("a closing node releases its reservations at once", async () => {
-  await using redis = await startRedis();
-  await using other = await openNode(redis.url);
-  const slot = limitOf("key:a", "concurrency", 1000);
-  {
-    await using node = await openNode(redis.url);
-    assertEquals((await burst([node], { limitRequests: [slot], each: 900 })).admitted, 900);
-    assertEquals(await leftOf(other.limiter, slot), 100);
-  }
-  assertEquals(await leftOf(other.limiter, slot), 1000);
 });
 
 redisTest("a stall of the node itself does not count as an outage of Redis", async () => {

@@ -1,8 +1,6 @@
 import type { Caller } from "../../lib/access/permissions.ts";
-import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { groupSchema } from "../../lib/config.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Prompt } from "../../lib/protocols/canonical/types.ts";
 import { countInput } from "../../lib/request/count_tokens.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
@@ -20,14 +18,6 @@ const MAX_OF_KEY = 3 + 48;
 function callerOf(keyId: string): Caller {
   return { keyId, keyName: keyId, groupName: "default", group: groupSchema.parse({}), rules: {} };
 }
-
-Deno.test("countPrompt() ends once its signal aborts", async () => {
-  const counter = await loadTokenCounter();
-  const leaving = new AbortController();
-  const counting = countPrompt(LONG, counter, leaving.signal);
-  setTimeout(() => leaving.abort(new Error("The client has left")));
-  await assertRejects(() => counting, Error, "The client has left");
-});
 
 Deno.test("countInput() lets one key count few long prompts at a time, and others still count", async () => {
   const leaving = new AbortController();

@@ -184,15 +184,6 @@ Deno.test("a stream without a first event in time begins with a keep-alive, and 
   assertEquals(reads(), 3);
 });
 
-Deno.test("a failure during a keep-alive is written into the stream", async () => {
-  const { feed, give } = handFed();
-  const body = await bodyOf({ feed, keepAlive: ": alive\n", keepAliveMs: 20 });
-  give(BUSY);
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  const chunks = await Array.fromAsync(body, textOf);
-  assertEquals(chunks, [": alive\n", "data: failed: overloaded\n\n"]);
-});
-
 Deno.test("a stream sends no keep-alive while events arrive, or to a client that does not read", async () => {
   using time = simulateTime(0);
   const { feed, give } = handFed();

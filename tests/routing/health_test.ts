@@ -345,25 +345,6 @@ Deno.test("of two keys with equally many failures the one with fewer requests is
   assertEquals(health.acquirePermit(by("other", one)).granted, true);
 });
 
-Deno.test("a key whose own requests fail does not keep a recovered target from others", () => {
-  const one = permitRequest(place("a"));
-  const { health, send, pass } = clocked();
-  for (let time = 0; time < 5; time++) for (const key of ["bad", "good"]) send(by(key, one), 1, FAILURE);
-  assertEquals(health.acquirePermit(by("other", one)).granted, false);
-  let refused = 0;
-  for (let ms = 0; ms < 75_000; ms += 50) {
-    const trial = health.acquirePermit(by("bad", one));
-    if (trial.granted) health.report(trial.permit, FAILURE);
-    if (ms % 1_000 === 0) {
-      const admission = health.acquirePermit(by("good", one));
-      if (admission.granted) health.report(admission.permit, SUCCESS);
-      else refused++;
-    }
-    pass(50);
-  }
-  assertEquals(refused, 5);
-});
-
 Deno.test("a key with a failed trial does not get the next one while another key waits", () => {
   const one = permitRequest(place("a"));
   const { health, send, pass, admit } = clocked();
@@ -581,21 +562,6 @@ Deno.test("an upstream with a refused key is out until a probe finds the key acc
     "key_refused upstream",
     "key_accepted upstream",
   ]);
-});
-
-Deno.test("a new configuration probes refused keys at once", async () => {
-  const one = permitRequest(place("a"));
-  const { send, health, state, answers } = clocked();
-  answers.a = "refused";
-  send(one, 1, { type: "refused" });
-  await settle();
-  assertEquals(state(one.target), "quarantined");
-  health.reconfigure({ breaker: BREAKER, probe: () => Promise.resolve("refused") });
-  await settle();
-  assertEquals(state(one.target), "quarantined");
-  health.reconfigure({ breaker: BREAKER, probe: () => Promise.resolve("up") });
-  await settle();
-  assertEquals(state(one.target), "closed");
 });
 
 Deno.test("failures take out at most half of a model's targets, refused keys any number", async () => {

@@ -353,22 +353,6 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: close() lets running calls finish`, async () => {
-    const go = Promise.withResolvers<void>();
-    await using server = startRawUpstream(async (socket) => {
-      await say(socket, CHUNKED_EVENTS + chunk("hello"));
-      await go.promise;
-      await say(socket, chunk(" you") + chunk(""));
-      return "keep";
-    });
-    const transport = create();
-    const incoming = await transport.send(request(server.url));
-    transport.close();
-    go.resolve();
-    assertEquals(await incoming.text(100), "hello you");
-    await soon("connection closed", server.ended(1));
-  });
-
   Deno.test(`${name}: close() cancels abandoned responses`, async () => {
     await using server = startRawUpstream(async (socket) => {
       await say(socket, CHUNKED_EVENTS + chunk("data: [DONE]\n\n"));

@@ -83,37 +83,6 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a failing receiver gets an alert again from either gateway, and one that answers 410 does not",
-  ignore,
-  async fn() {
-    await using receiver = startReceiver();
-    const hanging = Promise.withResolvers<Response>();
-    const first = [new Response(null, { status: 500 }), hanging.promise, new Response(null, { status: 200 })];
-    receiver.answer = () => first.shift() ?? new Response(null, { status: 410 });
-    await using upstream = startUpstream(counted);
-    const config = configWith(upstream, {
-      groups: { team: {} },
-      alerts: { webhook: { env: "ALERT_WEBHOOK" }, secret: { env: "ALERT_SECRET" }, budget_percent: [50, 100] },
-    });
-    await using cluster = await startCluster({ config, env: envFor(receiver), nodes: 2 });
-    const [one, two] = cluster.nodes as [Node, Node];
-    for (const node of [one, two]) assertEquals(await ask(node), 200);
-    const half = await webhooksOf(receiver, "budget.threshold", 3);
-    assertEquals(new Set(half.map(({ body }) => body.id)).size, 1);
-    for (const node of [one, two]) assertEquals(await ask(node), 200);
-    const whole = await webhooksOf(receiver, "budget.threshold", 4);
-    assertEquals([whole[3]?.body.data.percent, whole[3]?.body.id === half[0]?.body.id], [100, false]);
-    await quiet();
-    hanging.resolve(new Response(null));
-    assertEquals(receiver.received.length, 4);
-    for (const node of [one, two]) node.kill("SIGTERM");
-    const log = (await Promise.all([one.ended, two.ended])).map(({ err }) => err).join("\n");
-    const count = (event: string) => log.split(`"event":"${event}"`).length - 1;
-    assertEquals(["alert_not_delivered", "alert_delivered", "alert_given_up"].map(count), [2, 1, 1], log);
-  },
-});
-
-Deno.test({
   name: "gateways report an outage of their database and its end",
   ignore,
   async fn() {

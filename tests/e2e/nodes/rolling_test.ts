@@ -2,13 +2,17 @@ import { assertEquals, assertGreater } from "@std/assert";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { createLoad, KEY } from "../program/load.ts";
 import { seeded } from "../../support/random.ts";
-import { startBalancer } from "./balancer.ts";
-import { assertSound, type Cluster, type Node, readEntries, startCluster } from "./cluster.ts";
+import { isInstalled } from "../deploy/programs.ts";
+import { assertSound, type Cluster, readEntries, startCluster } from "./cluster.ts";
+import { served, startProxy } from "./haproxy.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "./rolling.ts";
 import { until } from "../../support/soon.ts";
 
-/** Two checks of the balancer take a node out; it continues to serve for many times as long, as others use the machine. */
-const CHECK_MS = 100;
+/**
+ * Two checks take a node out; it continues to serve for many times as long, as others use the machine. No check fails
+ * because of them.
+ */
+const CHECKS = "timeout check 30s\n    default-server check inter 100ms fall 2 rise 2";
 const SHUTDOWN = { ready_delay_ms: 4_000, drain_seconds: 60, images_drain_seconds: 60 };
 
 /** Requests that the budget pays for: it is spent during the restarts. */
@@ -28,34 +32,31 @@ const MIX: Mix = {
 
 Deno.test({
   name: "three nodes restart one after the other under load without an error, and all requests are entered once",
-  ignore: !(HAS_POSTGRES && HAS_REDIS),
+  ignore: !(HAS_POSTGRES && HAS_REDIS && await isInstalled("haproxy")),
   fn: async () => {
     await using load = createLoad(seeded(17).next);
     await using counter = startCounter(PAID);
-    const first = { ...configFor({ load, counter }), shutdown: SHUTDOWN };
-    const changed = { ...configFor({ load, counter }, true), shutdown: SHUTDOWN };
+    const behind = { shutdown: SHUTDOWN, trusted_proxies: ["127.0.0.1"] };
+    const first = { ...configFor({ load, counter }), ...behind };
+    const changed = { ...configFor({ load, counter }, true), ...behind };
     await using cluster = await startCluster({ config: first, env: ENV });
-    const origins = cluster.nodes.map(({ origin }) => origin);
-    await using balancer = startBalancer({ nodes: origins, checkMs: CHECK_MS, fall: 2, rise: 2 });
-    await until("all nodes are up", () => origins.every(balancer.isUp));
-    const traffic = startTraffic(balancer.origin, { load, mix: MIX });
+    await using proxy = await startProxy(cluster.nodes, { checks: CHECKS });
+    const traffic = startTraffic(proxy.origin, { load, mix: MIX });
     const isAnswered = (kind: string, status: number, from = 0) =>
       traffic.answered.slice(from).some((one) => one.kind === kind && one.status === status);
 
     await until("answers of every kind", () => ["echo", "image", "limited"].every((kind) => isAnswered(kind, 200)));
-    for (const [index, origin] of origins.entries()) {
-      const finish = await load.hold(origin);
-      cluster.nodes[index]?.kill("SIGTERM");
-      await until("the balancer knows", () => !balancer.isUp(origin));
-      await until("the node takes no more connections", () => isRefused(origin));
+    for (const node of [...cluster.nodes]) {
+      await until("it serves", async () => await served(node) > 10);
+      const finish = await load.hold(node.origin);
+      node.kill("SIGTERM");
+      await until("the node takes no more connections", () => isRefused(node.origin));
       await finish();
-      const { code, err } = await (cluster.nodes[index] as Node).ended;
+      const { code, err } = await node.ended;
       assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err);
       assertGreater(Number(/"texts":(\d+)/.exec(err)?.[1]), 0, err);
-      await cluster.again(cluster.nodes[index] as Node, changed);
-      await until("the node is back", () => balancer.isUp(origin));
-      const given = balancer.given(origin);
-      await until("it serves", () => balancer.given(origin) > given + 10);
+      const again = await cluster.again(node, changed);
+      await until("it serves again", async () => await served(again) > 10);
     }
     assertEquals(await asksNew(cluster), [200, 200, 200]);
     const changedAt = traffic.answered.length;
@@ -64,7 +65,6 @@ Deno.test({
       await until(`the limit of ${kind} is reached`, () => isAnswered(kind, 429));
     }
     await traffic.stop();
-    assertEquals(balancer.faults, []);
 
     const entries = (await cluster.withLedger(readEntries)).filter(({ model }) => model !== "acme/new");
     assertServed(entries, { load, traffic, counter });

@@ -73,7 +73,13 @@ export function modelConfigOf(
 ): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
   return {
     upstreams: {
-      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
+      one: {
+        vendor: "openai-compatible",
+        base_url: `${upstream.url}/v1`,
+        api_key: { env: "UPSTREAM_KEY" },
+        // On a busy machine this process is slow to accept a connection.
+        timeouts: { connect_ms: 60_000 },
+      },
     },
     models: [pricedModel("acme/one", { upstream: "one", model: "m" })],
     // The upstream refuses by chance, also several times in a row.

@@ -74,15 +74,6 @@ Deno.test("concurrent streams each receive their own text", () =>
     await endsAtOnce(gateway);
   }));
 
-Deno.test("clients that disconnect during a stream delay no others", () =>
-  inFolder(async (folder) => {
-    const gateway = await startWithKey([], { folder });
-    const connections = await Promise.all(Array.from({ length: 10 }, () => openStream(gateway)));
-    for (const connection of connections) connection.close();
-    assertEquals(await textOf(await ask(gateway, "/v1/responses", "Still there?")), "Still there?");
-    await endsAtOnce(gateway);
-  }));
-
 Deno.test("a client that does not read its stream delays no others", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });

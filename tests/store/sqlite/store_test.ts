@@ -9,16 +9,6 @@ import { hash, key } from "../behaviours_keys.ts";
 import { othersTurns } from "../../support/others_turns.ts";
 import { inFolder } from "../in_folder.ts";
 
-Deno.test("the SQLite store keeps keys across restarts", () =>
-  inFolder(async (folder) => {
-    const first = openSqliteStore(`${folder}/sluice.db`);
-    await first.keys.add(key({ disabled: true }));
-    await first.close();
-    const second = openSqliteStore(`${folder}/sluice.db`);
-    assertEquals(await second.keys.list(), [key({ disabled: true })]);
-    await second.close();
-  }));
-
 Deno.test("the SQLite store sees writes of another connection at once", () =>
   inFolder(async (folder) => {
     const [one, two] = [openSqliteStore(`${folder}/sluice.db`), openSqliteStore(`${folder}/sluice.db`)];
