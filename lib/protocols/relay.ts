@@ -1,6 +1,6 @@
 /** The interface for relaying text unchanged between clients and upstreams of the same protocol. */
 import type { GatewayError } from "../errors.ts";
-import { type Edits, findValue, type ObjectText } from "../json/mod.ts";
+import { type Edits, findValue, type ObjectText, scanElements } from "../json/mod.ts";
 import { replaceSpan, type Span } from "../text.ts";
 import type { Frame, ResponseContext } from "./codec.ts";
 
@@ -24,8 +24,8 @@ export interface Relay {
   streamEdits?(body: ObjectText): Edits;
   /** Returns further edits of the body of a request whose answer is stored; absent: there are none. */
   keeperEdits?(context: ResponseContext, body: ObjectText): Edits;
-  /** Stores a whole answer if required. @returns the answer without what only `keeperEdits` asked for, with its links */
-  keepReply?(answer: ObjectText, context: ResponseContext): ObjectText;
+  /** Edits a whole answer, except for its model, and stores it if required; absent: it stays as it is. */
+  editReply?(answer: ObjectText, context: ResponseContext): ObjectText;
   /** Creates the machine that relays one stream. */
   machine(context: ResponseContext): RelayMachine;
 }
@@ -44,4 +44,19 @@ export function findInFrame(frame: Frame, path: readonly string[]): Span | undef
   if (member === undefined || others.length === 0) return member;
   const inner = findValue(frame.data.slice(member.start, member.end), others);
   return inner && { start: member.start + inner.start, end: member.start + inner.end };
+}
+
+/** Edits the text of a member's value, if the object has it. */
+export function editMember(object: string, name: string, edit: (value: string) => string): string {
+  const span = findValue(object, [name]);
+  return span === undefined ? object : replaceSpan(object, span, edit(object.slice(span.start, span.end)));
+}
+
+/** Edits the text of each element of a list. Anything else than a list stays as it is. */
+export function editElements(list: string, edit: (element: string) => string): string {
+  if (!list.startsWith("[")) return list;
+  return [...scanElements(list)].reduceRight(
+    (text, span) => replaceSpan(text, span, edit(list.slice(span.start, span.end))),
+    list,
+  );
 }

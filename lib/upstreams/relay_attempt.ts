@@ -124,7 +124,7 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     },
     writeWhole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
-      const shown = relay.keepReply?.(answer, client.responseContext) ?? answer;
+      const shown = relay.editReply?.(answer, client.responseContext) ?? answer;
       return { type: "text", text: replyWithModel(shown, client.responseContext.model, relay), reply };
     },
   };

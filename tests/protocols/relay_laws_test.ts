@@ -29,8 +29,18 @@ const HOLDERS: Readonly<Record<Protocol, readonly string[]>> = {
   gemini: [],
 };
 
-/** Returns a frame with the public model id. */
+/** Chunks of Mistral, whose content is in parts, as clients get them. */
+const IN_PARTS: ReadonlyMap<string, string> = new Map([
+  ['"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]', '"content":"","reasoning_content":"Hm"'],
+  ['"content":[{"type":"thinking","thinking":[{"type":"text","text":"m."}]}]', '"content":"","reasoning_content":"m."'],
+  ['"content":[{"type":"text","text":"Hel"}]', '"content":"Hel"'],
+]);
+
+/** Returns a frame with the public model id, and with a text in place of content in parts. */
 function renamed({ event, data }: Frame, protocol: Protocol): Frame {
+  for (const [parts, text] of IN_PARTS) {
+    if (data.includes(parts)) return renamed({ data: data.replace(parts, text) }, protocol);
+  }
   const path = HOLDERS[protocol];
   if (protocol === "gemini") {
     return { data: data.replace(/"modelVersion":( ?)"[^"]*"/, '"modelVersion":$1"acme/thinker"') };
@@ -50,7 +60,7 @@ function hasModel(data: string, path: readonly string[]): boolean {
   return isObject(value) && value.model !== undefined;
 }
 
-Deno.test("relayed frames are unchanged except for the model id", () => {
+Deno.test("relayed frames are unchanged except for the model id and content in parts", () => {
   let passed = 0;
   for (const { protocol, name, frames } of STREAMS) {
     const machine = RELAYS[protocol].machine(responseContextOf(protocol));
@@ -86,7 +96,7 @@ Deno.test("relayed chat streams hide usage that the client did not ask for, and 
       const isUsage = Array.isArray(sent.choices) && sent.choices.length === 0 && isObject(sent.usage);
       assertEquals(out === undefined, isUsage, name);
       if (out === undefined) continue;
-      const { usage: _, ...others } = sent;
+      const { usage: _, ...others } = objectOf(renamed(frame, protocol).data) ?? sent;
       const model = sent.model === undefined ? {} : { model: "acme/thinker" };
       assertEquals(objectOf(out.data), objectOf(JSON.stringify({ ...others, ...model })), name);
     }
@@ -224,5 +234,28 @@ Deno.test("a relayed whole answer is unchanged except for the model id", () => {
       text.replace('"real"', '"acme/thinker"'),
       protocol,
     );
+  }
+});
+
+Deno.test("a relayed whole answer has text in place of content in parts, unless a part has another kind", () => {
+  const thinking = { type: "thinking", thinking: [{ type: "text", text: "Hm" }, { type: "text", text: "m." }] };
+  const text = { type: "text", text: "Hello" };
+  const reference = { type: "reference", reference_ids: [1] };
+  const answerOf = (messages: JsonObject[]) =>
+    JSON.stringify({
+      choices: messages.map((message, index) => ({ index, message, logprobs: { content: [], top: 1 } })),
+    });
+  const edited = (messages: JsonObject[]) =>
+    RELAYS.chat.editReply?.(scanMembers(answerOf(messages)), responseContextOf("chat")).text;
+  assertEquals(
+    edited([{ role: "assistant", content: [thinking, text] }, { content: [text], n: 1 }, { content: "" }]),
+    answerOf([
+      { role: "assistant", content: "Hello", reasoning_content: "Hmm." },
+      { content: "Hello", n: 1 },
+      { content: "" },
+    ]),
+  );
+  for (const content of [[text, reference], ["Hello"], {}, null, "Hi"]) {
+    assertEquals(edited([{ content }]), answerOf([{ content }]));
   }
 });

@@ -83,10 +83,7 @@ export class ChatReplyReader {
     for (const part of objectsOf(content)) {
       if (part.type === "text") this.#addText(stringOf(part.text) ?? "");
       if (part.type === "refusal") this.#addRefusal(stringOf(part.refusal) ?? "");
-      if (part.type === "thinking") {
-        const thinking = objectsOf(part.thinking).map((inner) => stringOf(inner.text) ?? "").join("");
-        this.#thoughts.addPlainText(stringOf(part.thinking) ?? thinking);
-      }
+      if (part.type === "thinking") this.#thoughts.addPlainText(thinkingText(part));
     }
   }
 
@@ -116,4 +113,9 @@ export class ChatReplyReader {
     }
     this.#queue.append(this.#refusal, text);
   }
+}
+
+/** Returns the text of a part with thinking. */
+export function thinkingText({ thinking }: JsonObject): string {
+  return stringOf(thinking) ?? objectsOf(thinking).map(({ text }) => stringOf(text) ?? "").join("");
 }

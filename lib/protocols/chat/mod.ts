@@ -1,7 +1,7 @@
 /** Chat completions, `POST /v1/chat/completions`, as a client protocol. */
 import { GatewayError } from "../../errors.ts";
-import { spliceMembers } from "../../json/mod.ts";
-import type { Codec } from "../codec.ts";
+import { findValue, spliceMembers } from "../../json/mod.ts";
+import type { Codec, Frame } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { chatExtras } from "./extras.ts";
 import { plainContents } from "./plain_contents.ts";
@@ -11,8 +11,15 @@ import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
 import { writeUsage } from "./chat_usage.ts";
 
-/** Matches the member `usage`, also with escaped letters. Nothing else matches: quotes inside a text are escaped. */
+/** Matches members `usage`, also with escaped letters. Nothing else matches: quotes inside a text are escaped. */
 const USAGE_MEMBER = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
+
+/** True for a chunk with `usage` at the top. Clients do not read that of a choice (Moonshot) or of `x_groq`. */
+function hasUsage({ data }: Frame): boolean {
+  if (!USAGE_MEMBER.test(data)) return false;
+  const usage = findValue(data, ["usage"]);
+  return usage !== undefined && data[usage.start] === "{";
+}
 
 /** The chat protocol. */
 export const chat: Codec = {
@@ -24,11 +31,11 @@ export const chat: Codec = {
   extras: chatExtras,
   writeReply,
   writer: streamWriter,
-  hasUsage: ({ data }) => USAGE_MEMBER.test(data),
+  hasUsage,
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   usageFrame: (like, usage) => ({
     ...like,
-    data: spliceMembers(like.data, { choices: "[]", usage: JSON.stringify(writeUsage(usage)) }),
+    data: spliceMembers(like.data, { choices: "[]", x_groq: undefined, usage: JSON.stringify(writeUsage(usage)) }),
   }),
   writeError: openaiErrorReply,
   // Only one line break: after a blank line some clients dispatch an empty event.

@@ -1,11 +1,22 @@
 /**
- * Relays chat completions. Edits: the model id of every chunk, and the usage, which is removed unless the client asked
- * for it.
+ * Relays chat completions. Edits: the model id of every chunk, the usage, which is removed unless the client asked for
+ * it, and content in parts, which becomes text.
  */
-import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } from "../../json/mod.ts";
+import {
+  findValue,
+  isObject,
+  type Member,
+  memberText,
+  type ObjectText,
+  parseJson,
+  scanMembers,
+  spliceMembers,
+} from "../../json/mod.ts";
 import { templateEdit } from "../frame_template.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
-import type { Relay } from "../relay.ts";
+import { stringOf } from "../members.ts";
+import { editElements, editMember, type Relay } from "../relay.ts";
+import { thinkingText } from "./chat_reply_reader.ts";
 import { chatTemplateRule } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
 
@@ -18,6 +29,10 @@ export const chatRelay: Relay = {
     return {
       stream_options: spliceMembers(streamOptions?.startsWith("{") ? streamOptions : "{}", { include_usage: "true" }),
     };
+  },
+  editReply(answer) {
+    const text = withTexts(answer.text, "message");
+    return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
     const edit = templateEdit((data) => editChunk(scanMembers(data), context), chatTemplateRule);
@@ -43,7 +58,39 @@ function editChunk(chunk: ObjectText, context: ResponseContext): string | undefi
   const edits: Record<string, string | undefined> = {};
   if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(context.model);
   if (isUnrequested) edits.usage = undefined;
-  return chunk.text.trimStart().startsWith("{") ? spliceMembers(chunk, edits) : chunk.text;
+  return chunk.text.trimStart().startsWith("{") ? withTexts(spliceMembers(chunk, edits), "delta") : chunk.text;
+}
+
+/** Matches content in parts, and log probabilities. Nothing else matches: quotes inside a text are escaped. */
+const PARTS = /"content"\s*:\s*\[/;
+
+/** Returns an answer with texts in place of the parts that Mistral's reasoning models write. */
+function withTexts(answer: string, holder: "delta" | "message"): string {
+  if (!PARTS.test(answer)) return answer;
+  return editMember(
+    answer,
+    "choices",
+    (choices) => editElements(choices, (choice) => editMember(choice, holder, joinParts)),
+  );
+}
+
+/** Joins the parts of a message. Content with parts other than text and thinking stays as it is. */
+function joinParts(message: string): string {
+  const span = findValue(message, ["content"]);
+  const parts = span && parseJson(message.slice(span.start, span.end));
+  if (!Array.isArray(parts)) return message;
+  let content = "";
+  let thinking = "";
+  for (const part of parts) {
+    if (!isObject(part)) return message;
+    if (part.type === "text") content += stringOf(part.text) ?? "";
+    else if (part.type === "thinking") thinking += thinkingText(part);
+    else return message;
+  }
+  return spliceMembers(message, {
+    content: JSON.stringify(content),
+    ...(thinking !== "" && { reasoning_content: JSON.stringify(thinking) }),
+  });
 }
 
 /** True for the chunk with the usage and no choices. Azure's first chunk has neither and stays. */

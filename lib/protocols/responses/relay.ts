@@ -15,7 +15,7 @@ import {
 import { replaceSpan } from "../../text.ts";
 import type { AnswerKeeper, Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { listOf } from "../members.ts";
-import { findInFrame, type Relay, withModel } from "../relay.ts";
+import { editElements, editMember, findInFrame, type Relay, withModel } from "../relay.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import { streamWriter } from "./write_stream.ts";
 
@@ -31,7 +31,7 @@ export const responsesRelay: Relay = {
     if (!asksForEncrypted(context)) return {};
     return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
   },
-  keepReply(answer, context) {
+  editReply(answer, context) {
     keepReplyText(answer.text, context.keeper);
     const shown = asksForEncrypted(context) ? hideInResponse(answer.text) : answer.text;
     const text = withPrevious(shown, context);
@@ -179,19 +179,10 @@ function hideInFrame(frame: Frame): Frame {
 
 /** Returns a response without encrypted reasoning. */
 function hideInResponse(text: string): string {
-  return text.includes(ENCRYPTED_MEMBER) ? editMember(text, "output", hideInItems) : text;
-}
-
-function hideInItems(list: string): string {
-  return `[${[...scanElements(list)].map(({ start, end }) => hideInItem(list.slice(start, end))).join(",")}]`;
+  return text.includes(ENCRYPTED_MEMBER) ? editMember(text, "output", (list) => editElements(list, hideInItem)) : text;
 }
 
 /** Returns an item without encrypted reasoning. Compaction items keep their member of the same name. */
 function hideInItem(item: string): string {
   return stringAt(item, "type") === "reasoning" ? spliceMembers(item, { encrypted_content: undefined }) : item;
-}
-
-function editMember(text: string, name: string, edit: (value: string) => string): string {
-  const span = findValue(text, [name]);
-  return span === undefined ? text : replaceSpan(text, span, edit(text.slice(span.start, span.end)));
 }

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { othersTurns } from "../../support/others_turns.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
@@ -111,11 +112,21 @@ Deno.test("a Gemini stream without usage gets one in its last piece, whatever fo
   }
 });
 
+/** Moves the usage of a chat frame to where only some clients read it. */
+function moveUsage(frame: string, move: (usage: JsonObject) => JsonObject): string {
+  if (!frame.includes('"usage"')) return frame;
+  const { usage, ...body } = JSON.parse(frame.slice("data: ".length));
+  return `data: ${JSON.stringify({ ...body, ...move(usage) })}\n\n`;
+}
+
 Deno.test("a chat stream has one usage chunk at its end, however the upstream sends it", async () => {
   const spellings: [reportedUsage: "reported" | "missing", spell: (frame: string) => string][] = [
     ["missing", (frame) => frame.replace("data: {", "data:  { ")],
     ["reported", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
     ["reported", (frame) => frame.replace('"usage":', '"usage" : ').replace("data: {", "data:\t{")],
+    // As Groq and Moonshot do.
+    ["reported", (frame) => moveUsage(frame, (usage) => ({ x_groq: { usage } }))],
+    ["reported", (frame) => moveUsage(frame, (usage) => ({ choices: [{ index: 0, delta: {}, usage }] }))],
   ];
   for (const [reportedUsage, spell] of spellings) {
     const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], reportedUsage);
