@@ -147,7 +147,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
     // Only one answer is requested.
-    const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
+    const candidate = objectsOf(piece.candidates).find(({ index }) => (numberOf(index) ?? 0) === 0) ?? {};
     for (const part of objectsOf(objectOf(candidate.content)?.parts)) events.push(...readPart(part));
     const grounding = candidate.groundingMetadata;
     if (grounding !== undefined) searches = textsOf(objectOf(grounding)?.webSearchQueries).length || searches;
