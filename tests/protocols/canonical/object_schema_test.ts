@@ -23,6 +23,10 @@ Deno.test("objectSchema() makes an object without branches of every schema", () 
       properties: { ...a.properties, c: {} },
       required: ["a", "kind", "c"],
     }],
+    ["the narrower limit", { allOf: [{ maxProperties: 1 }, { maxProperties: 3 }] }, {
+      type: "object",
+      maxProperties: 1,
+    }],
     ["a reference", { $ref: "#/$defs/x", $defs: { x: a } }, { $defs: { x: a }, ...a }],
     ["branches in branches", { anyOf: [{ oneOf: [a, b] }, a] }, either],
     ["closed branches", {
