@@ -241,3 +241,13 @@ Deno.test("members of a Gemini body that have names of OpenAI's members are not 
     assertEquals([prompt.unknownMembers, target.dropped.names], [undefined, Object.keys(members)]);
   }
 });
+
+Deno.test("OpenAI gets a schema with properties for a tool without arguments, which other clients may leave out", () => {
+  for (const protocol of ["messages", "gemini"] as const) {
+    for (const kind of ["chat", "responses"] as const) {
+      const tool = { type: "function" as const, name: "f", parameters: { type: "object" } };
+      const { prompt } = adapt(promptOf([user("Hi")], { protocol, tools: [tool] }), targetOf(kind));
+      assertEquals(prompt.tools, [{ ...tool, parameters: { type: "object", properties: {} } }]);
+    }
+  }
+});
