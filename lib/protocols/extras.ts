@@ -95,7 +95,7 @@ export const UNKNOWN_LIMITS: ExtrasTable["members"] = {
 const UNUSUAL_CHARACTER = /[A-Z\u0080-\uffff]/;
 
 /** Today's names of tools, by their older names. */
-const RENAMED_TOOLS: Readonly<Record<string, string>> = { web_search_preview: "web_search" };
+const RENAMED_TOOLS: ReadonlyMap<string, string> = new Map([["web_search_preview", "web_search"]]);
 
 /**
  * Returns the usage with the service tier and the calls of hosted tools that the answer reports.
@@ -133,7 +133,7 @@ export function sendContent(member: string): string {
 /** Returns the plain name of a tool: its type without the date, such as `web_search` for `web_search_20250305`. */
 function plainToolName(type: string): string {
   const plain = type.replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, "");
-  return RENAMED_TOOLS[plain] ?? plain;
+  return RENAMED_TOOLS.get(plain) ?? plain;
 }
 
 /** Returns the feature that a tool uses; undefined if it costs only tokens. */
@@ -220,7 +220,8 @@ export function extraOfMember(value: Json | undefined, rule: MemberRule): Extra 
   switch (rule.asks) {
     case "service_tier": {
       if (typeof value !== "string" || rule.plain.includes(value)) return undefined;
-      return { asks: "service_tier", tier: (rule.prefix ?? "") + (rule.names?.[value] ?? value) };
+      const { prefix = "", names = {} } = rule;
+      return { asks: "service_tier", tier: prefix + (Object.hasOwn(names, value) ? names[value] : value) };
     }
     case "vendor_state": {
       const refersToState = rule.only === undefined || (isObject(value) && asksForSomething(value[rule.only]));

@@ -25,6 +25,8 @@ export interface SharedResponses {
    * @throws {GatewayError} `overloaded` if the store does not answer
    */
   findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined>;
+  /** Renews the lifetime of a response. */
+  renew(keyId: string, response: KeptResponse, forMs: number): void;
   /** Deletes a response that its node evicted, so that the nodes' bounds hold for the shared store, too. */
   drop(keyId: string, response: KeptResponse): void;
   /** Closes the connection. */
@@ -41,15 +43,22 @@ export interface RecallParts {
   shared?: SharedResponses | undefined;
 }
 
+/** The share of its lifetime after which a response that is used in this process is renewed in the shared store. */
+const RENEWAL_SHARE = 0.1;
+
 /** Recent responses of all API keys. */
 export class Recall {
   readonly #recent: RecentResponses;
   readonly #shared: SharedResponses | undefined;
+  readonly #monotonic: () => number;
+  /** When responses of this process were last renewed in the shared store. */
+  readonly #renewedAt = new WeakMap<KeptResponse, number>();
   #limits: RecallLimits | null;
 
   constructor({ limits, monotonic, shared }: RecallParts) {
     this.#limits = limits;
     this.#shared = shared;
+    this.#monotonic = monotonic;
     this.#recent = new RecentResponses(limits ?? { minutes: 0, megabytes: 0 }, {
       monotonic,
       ...(shared !== undefined && { dropped: (owner, response) => shared.drop(owner, response) }),
@@ -77,13 +86,14 @@ export class Recall {
   put(owner: ResponseOwner, response: KeptResponse): Promise<void> | undefined {
     if (this.#limits === null) return undefined;
     const isKept = this.#recent.put(owner.keyId, response, { isOwn: true });
+    this.#renewedAt.set(response, this.#monotonic());
     return isKept ? this.#shared?.put(owner, response, this.#forMs) : undefined;
   }
 
   /** Finds a response of this owner. @throws {GatewayError} `overloaded` if Redis does not answer and may have it */
   async find(owner: ResponseOwner, id: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
-    return this.#recent.find(owner.keyId, id) ??
+    return this.#renew(owner, this.#recent.find(owner.keyId, id)) ??
       this.#storeLocally(owner, await this.#shared?.find(owner, id, this.#forMs));
   }
 
@@ -93,7 +103,7 @@ export class Recall {
    */
   async findByItem(owner: ResponseOwner, itemId: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
-    return this.#recent.findByItem(owner.keyId, itemId) ??
+    return this.#renew(owner, this.#recent.findByItem(owner.keyId, itemId)) ??
       this.#storeLocally(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
   }
 
@@ -114,9 +124,21 @@ export class Recall {
     return (this.#limits?.minutes ?? 0) * 60_000;
   }
 
+  /** Renews a response of this process in Redis, too: other nodes, or this one after a restart, may need it. */
+  #renew({ keyId }: ResponseOwner, response: KeptResponse | undefined): KeptResponse | undefined {
+    if (response === undefined || this.#shared === undefined) return response;
+    const now = this.#monotonic();
+    if (now - (this.#renewedAt.get(response) ?? now) < this.#forMs * RENEWAL_SHARE) return response;
+    this.#renewedAt.set(response, now);
+    this.#shared.renew(keyId, response, this.#forMs);
+    return response;
+  }
+
   /** Stores a response from Redis in this process, too. */
   #storeLocally({ keyId }: ResponseOwner, response: KeptResponse | undefined): KeptResponse | undefined {
-    if (response !== undefined && this.#limits !== null) this.#recent.put(keyId, response);
+    if (response === undefined || this.#limits === null) return response;
+    this.#renewedAt.set(response, this.#monotonic());
+    this.#recent.put(keyId, response);
     return response;
   }
 }

@@ -2,7 +2,7 @@
  * Stores the responses that nodes share in Redis, each encrypted with a key that is derived from its client's API key.
  */
 import { Buffer } from "node:buffer";
-import { Redis } from "ioredis";
+import { type ChainableCommander, Redis } from "ioredis";
 import { GatewayError } from "../errors.ts";
 import type { Log } from "../log_events.ts";
 import type { Secret } from "../secret.ts";
@@ -67,8 +67,7 @@ export class RedisResponses implements SharedResponses {
       const sealed = Buffer.from(await sealResponse(owner.secret, { key, response }));
       const commands = this.#redis.pipeline().set(key, sealed, "PX", forMs);
       for (const { id } of response.items) commands.set(itemKey(owner, id), response.id, "PX", forMs);
-      const results = await commands.exec() ?? [];
-      for (const [error] of results) if (error !== null) throw error;
+      await run(commands);
     } catch (error) {
       this.#logFailure(error);
     }
@@ -85,9 +84,14 @@ export class RedisResponses implements SharedResponses {
     return id === null ? undefined : await this.find(owner, id, forMs);
   }
 
-  drop(keyId: string, { id, items }: KeptResponse): void {
-    const keys = [responseKey({ keyId }, id), ...items.map((item) => itemKey({ keyId }, item.id))];
-    this.#redis.unlink(...keys).catch((error: unknown) => this.#logFailure(error));
+  renew(keyId: string, response: KeptResponse, forMs: number): void {
+    const commands = this.#redis.pipeline();
+    for (const key of keysOf(keyId, response)) commands.pexpire(key, forMs);
+    run(commands).catch((error: unknown) => this.#logFailure(error));
+  }
+
+  drop(keyId: string, response: KeptResponse): void {
+    this.#redis.unlink(...keysOf(keyId, response)).catch((error: unknown) => this.#logFailure(error));
   }
 
   async close(): Promise<void> {
@@ -118,6 +122,17 @@ export class RedisResponses implements SharedResponses {
     const cause = error instanceof Error ? "code" in error ? String(error.code) : error.name : "unknown";
     this.#log({ level: "warn", event: "recall_not_shared", cause });
   }
+}
+
+/** Runs commands. @throws {Error} the error of the first one that failed */
+async function run(commands: ChainableCommander): Promise<void> {
+  const results = await commands.exec() ?? [];
+  for (const [error] of results) if (error !== null) throw error;
+}
+
+/** Returns the keys of a response and of its items. */
+function keysOf(keyId: string, { id, items }: KeptResponse): string[] {
+  return [responseKey({ keyId }, id), ...items.map((item) => itemKey({ keyId }, item.id))];
 }
 
 function responseKey({ keyId }: Pick<ResponseOwner, "keyId">, id: string): string {

@@ -134,7 +134,7 @@ export function inputItems(body: JsonBody): string {
   return text.startsWith("[") ? text.slice(1, -1).trim() : `{"role":"user","content":${text}}`;
 }
 
-/** Returns the same as `inputItems` in UTF-8, without decoding the body if possible. */
+/** Returns the same as `inputItems` in UTF-8, without decoding the body if possible; white space around stays. */
 function inputBytes(body: JsonBody): Uint8Array<ArrayBuffer> {
   const { utf8 } = body;
   const member = utf8?.members.find(({ name }) => name === "input");

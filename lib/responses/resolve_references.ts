@@ -36,19 +36,27 @@ export function isReference(item: Json | undefined): boolean {
 
 /**
  * Returns all items of an earlier response and of the responses before it, as JSON texts separated by commas.
- * @throws {GatewayError} `invalid` if one of the responses is not stored
+ * @throws {GatewayError} `invalid` if one of the responses is not stored, or was replaced by a later one with its id
  */
 export async function recallConversation(id: string, memory: ResponseMemory): Promise<string> {
   const parts: string[] = [];
+  const seen = new Set<string>();
   let next: KeptResponse["base"] = { id, withOutput: true };
-  for (let length = 0; next !== undefined; length++) {
-    const response: KeptResponse | undefined = length < MAX_CHAIN_LENGTH ? await memory.find(next.id) : undefined;
+  while (next !== undefined) {
+    const response: KeptResponse | undefined = await findNew(next.id, seen, memory);
     if (response === undefined) throw responseGone(id, memory);
     if (next.withOutput) parts.unshift(decoder.decode(response.output));
     parts.unshift(decoder.decode(response.input));
     next = response.base;
   }
   return joinItems(parts);
+}
+
+/** Finds the next response of a chain; undefined for one that comes again, because an upstream may repeat its ids. */
+async function findNew(id: string, seen: Set<string>, memory: ResponseMemory): Promise<KeptResponse | undefined> {
+  if (seen.has(id) || seen.size >= MAX_CHAIN_LENGTH) return undefined;
+  seen.add(id);
+  return await memory.find(id);
 }
 
 /** Items without references. */
@@ -120,18 +128,19 @@ export async function resolveItems(
  */
 export async function sharedInput(response: KeptResponse, memory: ResponseMemory): Promise<string | undefined> {
   const parts = [decoder.decode(response.input)];
+  const seen = new Set([response.id]);
   for (let { base } = response; base !== undefined;) {
-    const earlier = base.withOutput ? undefined : await memory.find(base.id);
-    if (earlier === undefined || parts.length > MAX_CHAIN_LENGTH) return undefined;
+    const earlier = base.withOutput ? undefined : await findNew(base.id, seen, memory);
+    if (earlier === undefined) return undefined;
     parts.unshift(decoder.decode(earlier.input));
     base = earlier.base;
   }
   return joinItems(parts);
 }
 
-/** Joins lists of items with commas. Lists may be empty. */
+/** Joins lists of items with commas. Lists may be empty, or have white space around their items. */
 export function joinItems(lists: readonly string[]): string {
-  return lists.filter((list) => list !== "").join(",");
+  return lists.map((list) => list.trim()).filter((list) => list !== "").join(",");
 }
 
 function referencedId(text: string): string | undefined {

@@ -14,7 +14,6 @@ import type { ContentFilter } from "../redact.ts";
 import { characterEnd } from "../text.ts";
 import { ANSWER_LIMITS } from "./answers.ts";
 import type { UsageEstimator } from "./estimates.ts";
-import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
@@ -35,28 +34,22 @@ const MAX_ANSWER_LENGTH = 2 * MAX_ANSWER_TEXT;
 
 const STREAM = { stream: true };
 
-/** The functions that turn the bytes of an answer into frames. */
-export interface Decoding {
-  quirk: Quirk;
-  /** Removes the gateway's key from the answer; absent if there is no key. */
-  filter?: ContentFilter | undefined;
-}
-
-/** Decodes the server-sent events of one answer into frames, and applies the key filter and the vendor's quirks. */
+/** Decodes the server-sent events of one answer into frames, without the gateway's key. */
 class FrameDecoder {
-  readonly #decoding: Decoding;
+  /** Removes the gateway's key; undefined if there is none. */
+  readonly #filter: ContentFilter | undefined;
   // The SSE reader removes a byte order mark at the start. The decoder itself would remove one at the start of each
   // read.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #sse = new SseReader();
 
-  constructor(decoding: Decoding) {
-    this.#decoding = decoding;
+  constructor(filter: ContentFilter | undefined) {
+    this.#filter = filter;
   }
 
   /** Decodes the next bytes, or the end of the answer without `bytes`. */
   decode(bytes: Uint8Array | undefined): Frame[] {
-    const { quirk, filter } = this.#decoding;
+    const filter = this.#filter;
     const frames = bytes === undefined
       ? [...this.#sse.push(this.#decoder.decode()), ...this.#sse.end()]
       : this.#sse.push(this.#decoder.decode(bytes, STREAM));
@@ -67,7 +60,7 @@ class FrameDecoder {
       frame.data = filter(frame.data);
       if (frame.event !== undefined) frame.event = filter(frame.event);
     }
-    return quirk.frame === undefined ? frames : frames.flatMap((frame) => quirk.frame?.(frame) ?? []);
+    return frames;
   }
 }
 
@@ -166,9 +159,13 @@ function isEmpty({ data }: Frame): boolean {
   return !data.startsWith("{") && !/^[ \t\r\n]*\{/.test(data);
 }
 
-/** Returns the feed of a relayed answer. */
-export function relayFeed(incoming: Incoming, decoding: Decoding, translator: RelayTranslator): FrameFeed {
-  const decoder = new FrameDecoder(decoding);
+/** Returns the feed of a relayed answer. @param filter removes the gateway's key; undefined if there is none */
+export function relayFeed(
+  incoming: Incoming,
+  filter: ContentFilter | undefined,
+  translator: RelayTranslator,
+): FrameFeed {
+  const decoder = new FrameDecoder(filter);
   let over = false;
 
   function take(bytes: Uint8Array | undefined): Step | Promise<Step> {
@@ -205,13 +202,16 @@ export interface EventTranslation {
   estimator: UsageEstimator;
 }
 
-/** Returns the feed of a translated answer. A long text is split over several reads. */
+/**
+ * Returns the feed of a translated answer. A long text is split over several reads.
+ * @param filter as for `relayFeed`
+ */
 export function translatedFeed(
   incoming: Incoming,
-  decoding: Decoding,
+  filter: ContentFilter | undefined,
   { reader, restore, estimator }: EventTranslation,
 ): EventFeed {
-  const decoder = new FrameDecoder(decoding);
+  const decoder = new FrameDecoder(filter);
   /** True after the end of the answer. */
   let over = false;
   /** True after the end of the upstream's stream. */

@@ -1,5 +1,6 @@
 /** Adds token counts that the upstream does not report to the events of an answer. */
 import type { ContentBlock, OpenBlock, Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
+import { inputUsage } from "../protocols/canonical/input_tokens.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
@@ -76,9 +77,7 @@ export class UsageEstimator {
 /** Returns the usage of the input from the last event of a whole answer; undefined if it is not reported. */
 function reportedInput(events: readonly ReplyEvent[]): TokenUsage | undefined {
   const last = events.at(-1);
-  if (last?.type !== "finish" || last.usage.prompt === undefined) return undefined;
-  const { completion: _, reasoning: __, hostedCalls: ___, ...input } = last.usage;
-  return input;
+  return last?.type === "finish" && last.usage.prompt !== undefined ? inputUsage(last.usage) : undefined;
 }
 
 function blockOf(block: OpenBlock, text: string): ContentBlock[] {

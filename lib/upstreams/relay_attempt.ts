@@ -120,7 +120,7 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     body,
     stream(incoming) {
       const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.responseContext));
-      return { type: "frames", feed: relayFeed(incoming, { quirk, filter }, translator) };
+      return { type: "frames", feed: relayFeed(incoming, filter, translator) };
     },
     writeWhole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });

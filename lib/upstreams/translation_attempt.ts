@@ -89,7 +89,7 @@ export async function translationAttempt(
         restore: restore(),
         estimator: new UsageEstimator(call),
       };
-      return answered(translatedFeed(incoming, { quirk, filter }, machines));
+      return answered(translatedFeed(incoming, filter, machines));
     },
     writeWhole({ value }, texts) {
       const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });

@@ -5,6 +5,7 @@ import { openSharedResponses } from "../../lib/recall/open_shared_responses.ts";
 import { Recall, type SharedResponses } from "../../lib/recall/recall.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../support/databases.ts";
+import { until } from "../support/soon.ts";
 
 const test = HAS_REDIS ? Deno.test : Deno.test.ignore;
 const encoder = new TextEncoder();
@@ -69,6 +70,26 @@ test("Redis contains neither plain text nor keys, and every value expires", asyn
   const [place = ""] = keys.filter((key) => key.includes(":response:"));
   await redis.copy(place, place.replace(/resp$/, "moved"));
   assertEquals(await node.find(owner, "moved"), undefined);
+  redis.disconnect();
+  await node.close();
+});
+
+test("a response that only its node uses stays in Redis, too", async () => {
+  const owner = someOwner();
+  let now = 0;
+  const node = new Recall({ limits: LIMITS, monotonic: () => now, shared: await open() });
+  await node.put(owner, response("resp", "a"));
+  const redis = new Redis(await someRedis());
+  const keys = await redis.keys(`*${owner.keyId}*`);
+  for (const find of [() => node.find(owner, "resp"), () => node.findByItem(owner, "item")]) {
+    for (const key of keys) await redis.pexpire(key, 60_000);
+    now += 30 * 60_000;
+    assertEquals((await find())?.id, "resp");
+    await until(
+      "the renewal",
+      async () => (await Promise.all(keys.map((key) => redis.pttl(key)))).every((ms) => ms > 59 * 60_000),
+    );
+  }
   redis.disconnect();
   await node.close();
 });

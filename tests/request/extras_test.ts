@@ -74,6 +74,7 @@ const CASES: readonly Case[] = [
     left: `"tools":[ ${F}],"tool_choice":"auto"`,
     allow: SEARCH,
   },
+  dropped("responses", '"tools":[{"type":"constructor"}]', ["tools.constructor"], { hosted_tools: ["constructor"] }),
   {
     protocol: "responses",
     asks: '"tools":[{"type":"code_interpreter","container":{"type":"auto"}}],"tool_choice":"auto"',

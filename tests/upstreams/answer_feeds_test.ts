@@ -35,7 +35,7 @@ function feedOf(
       release() {},
       cancel() {},
     },
-    { quirk: {} },
+    undefined,
     {
       reader,
       restore,

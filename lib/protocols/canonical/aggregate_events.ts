@@ -1,6 +1,7 @@
 /** Joins the events of a streamed answer into a whole reply, splits a reply into events, and measures events. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { cutAnswerError } from "../../errors.ts";
+import { inputUsage } from "./input_tokens.ts";
 import { addTokens } from "./logprobs.ts";
 
 /** Collects a reply while its events arrive. */
@@ -77,7 +78,10 @@ export function aggregateEvents(events: Iterable<ReplyEvent>): Reply {
 
 /** Returns the events of a whole reply, with one delta for each block with text. */
 export function eventsOf(reply: Reply): ReplyEvent[] {
-  const events: ReplyEvent[] = [{ type: "start", ...(reply.id !== undefined && { id: reply.id }) }];
+  const usage = inputUsage(reply.usage);
+  const events: ReplyEvent[] = [
+    { type: "start", ...(reply.id !== undefined && { id: reply.id }), ...(usage !== undefined && { usage }) },
+  ];
   reply.blocks.forEach((block, index) => {
     events.push({ type: "open", index, block: openBlockOf(block) });
     const text = textOf(block);

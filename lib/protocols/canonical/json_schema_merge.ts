@@ -45,6 +45,8 @@ function mergeKeyword(key: string, a: Json, b: Json): Json {
     case "maximum":
     case "exclusiveMaximum":
     case "maxLength":
+    case "maxItems":
+    case "maxProperties":
       return toNumber(a) < toNumber(b) ? a : b;
     case "const":
       return a;

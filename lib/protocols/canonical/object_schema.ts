@@ -21,19 +21,21 @@ interface Walk {
 }
 
 /**
- * Returns a schema with `type: "object"` and without `anyOf`, `oneOf`, `allOf` and `$ref` at its top. It allows every
+ * Returns a schema with `type: "object"` and `properties`, and without `anyOf`, `oneOf`, `allOf` and `$ref` at its top.
+ * OpenAI refuses a schema without `properties`, which tools without arguments often have. The schema allows every
  * object that the given schema allows: it has the members of all branches and requires those that every branch
  * requires. A schema of this form is returned as it is. Constraints beyond the limits are left out.
  */
 export function objectSchema(schema: JsonObject): JsonObject {
-  return hasRequiredForm(schema) ? schema : {
-    ...flatten(schema, { root: schema, branchesLeft: MAX_BRANCHES, weightLeft: MAX_WEIGHT, refs: new Set() }),
-    type: "object",
-  };
+  if (hasRequiredForm(schema)) return schema;
+  const walk = { root: schema, branchesLeft: MAX_BRANCHES, weightLeft: MAX_WEIGHT, refs: new Set<string>() };
+  const flat = flatten(schema, walk);
+  return { ...flat, type: "object", ...(!isObject(flat.properties) && { properties: {} }) };
 }
 
-function hasRequiredForm({ type, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
-  return type === "object" && [anyOf, oneOf, allOf, $ref].every((keyword) => keyword === undefined);
+function hasRequiredForm({ type, properties, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
+  return type === "object" && properties !== undefined &&
+    [anyOf, oneOf, allOf, $ref].every((keyword) => keyword === undefined);
 }
 
 function flatten(schema: JsonObject, walk: Walk): JsonObject {

@@ -1,5 +1,6 @@
 /** Reads answers of chat upstreams, streamed or not. */
 import { finishEvent } from "../canonical/finish.ts";
+import { inputUsage } from "../canonical/input_tokens.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
@@ -34,7 +35,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   function start(): ReplyEvent[] {
     if (started) return [];
     started = true;
-    const input = inputOf(usage);
+    const input = usage && inputUsage(usage);
     return [{ type: "start", ...(id !== "" && { id }), ...(input !== undefined && { usage: input }) }];
   }
 
@@ -121,13 +122,6 @@ function usageOf(body: JsonObject): TokenUsage | undefined {
 /** Returns whether a body is an error: it has a member `error`, is an event `error`, or says so in `object`. */
 function isFailure(body: JsonObject, event?: string): boolean {
   return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
-}
-
-/** Returns the input counts of a usage; undefined if there are none. */
-function inputOf(usage: TokenUsage | undefined): TokenUsage | undefined {
-  if (usage === undefined) return undefined;
-  const { completion: _, reasoning: __, ...input } = usage;
-  return Object.keys(input).length === 0 ? undefined : input;
 }
 
 /** Matches arguments that are an object, not a text: the numbers in it must keep their spelling. */

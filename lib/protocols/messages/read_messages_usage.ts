@@ -10,9 +10,7 @@ export interface UsageReader {
   start(usage: Json | undefined): void;
   /** Reads later counts. They are those of the whole answer, and replace earlier ones. */
   update(usage: Json | undefined): void;
-  /** Returns the input counts that are known so far. */
-  input(): TokenUsage;
-  /** Returns the counts of the whole answer. */
+  /** Returns the counts that are known so far. */
   total(): TokenUsage;
 }
 
@@ -51,7 +49,6 @@ export function usageReader(requestedTier?: string): UsageReader {
       output = { ...output, ...readOutput(usage) };
       compaction = readCompaction(usage.iterations);
     },
-    input: () => withReported({ ...input }, { tier, requestedTier }),
     total: () =>
       withReported(add(clampReasoning({ ...input, ...output }), compaction), { tier, hostedCalls, requestedTier }),
   };

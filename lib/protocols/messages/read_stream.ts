@@ -1,5 +1,6 @@
 /** Reads answers of messages upstreams, streamed or not. */
 import { finishEvent, settledReason } from "../canonical/finish.ts";
+import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
@@ -95,8 +96,8 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
     started = true;
     if (typeof message.id === "string" && message.id !== "") id = message.id;
     usage.start(message.usage);
-    const known = usage.input();
-    emit({ type: "start", ...(id !== undefined && { id }), ...(Object.keys(known).length > 0 && { usage: known }) });
+    const input = inputUsage(usage.total());
+    emit({ type: "start", ...(id !== undefined && { id }), ...(input !== undefined && { usage: input }) });
   }
 
   /** Reads a start. Some relays repeat it, but the start of another message is an error. */

@@ -6,7 +6,6 @@
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { Prompt, Protocol } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
-import type { Frame } from "../codec.ts";
 import type { Dialect } from "../upstream_codec.ts";
 
 /** Differences of one vendor from OpenAI's chat API. Pure functions. */
@@ -22,8 +21,6 @@ export interface Quirk {
   body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;
   /** True if `body` may change any message; absent: it changes only those of rare forms (`PlainSizes.hasRareForms`). */
   changesAllMessages?: true;
-  /** Rewrites a stream frame; returns undefined to drop it. */
-  frame?(frame: Frame): Frame | undefined;
 }
 
 /** Returns the quirk for a protocol. Only chat has quirks: the other protocols are spoken only by their own vendors. */

@@ -90,9 +90,11 @@ export function readToolChoice({ tool_choice: value }: JsonObject): { toolChoice
   if (choice.type === "function" && name !== undefined) return { toolChoice: { type: "tool", name } };
   if (choice.type === "custom" && name !== undefined) return { toolChoice: { type: "tool", name, custom: true } };
   if (choice.type === "allowed_tools") {
-    const names = objectsOf(choice.tools).map((tool) => stringOf(tool.name));
+    const names = objectsOf(choice.tools).map(({ type, name }) =>
+      type === "function" || type === "custom" ? stringOf(name) : undefined
+    );
     const mode = choice.mode === "required" ? "required" : "auto";
-    // A hosted tool has no name, so only its vendor can apply this choice.
+    // Only the vendor of a hosted tool can apply this choice. The name of an `mcp` tool is that of a server's tool.
     if (names.every((named) => named !== undefined)) return { toolChoice: { type: "allowed", mode, names } };
   }
   return { toolChoice: { type: "vendor_specific", from: "responses", value: choice } };

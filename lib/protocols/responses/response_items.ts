@@ -207,7 +207,10 @@ export function responseItems(
     added(item, index) {
       const identification = { id: stringOf(item.id), index };
       const type = typeOf(item);
-      if (entryById(type, identification.id)?.isAnnounced === true || entryByCallId(item) !== undefined) return [];
+      const called = entryByCallId(item);
+      // Some servers give several calls the same id.
+      const isRepeated = called !== undefined && !(called.isOver && called.index !== index);
+      if (entryById(type, identification.id)?.isAnnounced === true || isRepeated) return [];
       // Events of an item may come before the item itself.
       const early = findEntry(type, identification);
       const entry = early === undefined || early.isOver || early.isAnnounced

@@ -219,6 +219,7 @@ interface Member {
 
 /** Translates one member; undefined if the target has no equivalent. */
 function translateMember({ name, value, from, to }: Member): JsonObject | undefined {
+  if (from === "gemini") return undefined;
   if (from !== "messages" && to !== "messages") {
     if (SHARED_OPENAI_MEMBERS.includes(name)) return { [name]: value };
     if (from === "chat") return name === "verbosity" ? { text: { verbosity: value } } : undefined;

@@ -39,7 +39,8 @@ export function* fitSchemas(prompt: Prompt, target: AdaptTarget): Generator<void
  * have branches at the top. Between OpenAI's two protocols nothing changes.
  */
 function requiresObject({ protocol }: Prompt, target: AdaptTarget): boolean {
-  return target.protocol === "messages" || (target.protocol !== "gemini" && protocol === "messages");
+  return target.protocol === "messages" ||
+    (target.protocol !== "gemini" && protocol !== "chat" && protocol !== "responses");
 }
 
 /** Fits the answer's schema. Anthropic always enforces it; OpenAI does with `strict`, which is set if possible. */

@@ -1,4 +1,5 @@
 /** Splits stop sequences between upstream and gateway, and ends answers at those that the gateway enforces. */
+import { inputUsage } from "../canonical/input_tokens.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Machine, Prompt, ReplyEvent, TokenLogprob, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
@@ -71,12 +72,10 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
     push(event) {
       if (isOver) return [];
       switch (event.type) {
-        case "start": {
+        case "start":
           // The output count at the start is a guess.
-          const { completion: _, reasoning: __, ...input } = event.usage ?? {};
-          startUsage = input;
+          startUsage = inputUsage(event.usage ?? {}) ?? {};
           return [event];
-        }
         case "open":
           held = event.block.type === "text" ? "" : undefined;
           return [event];

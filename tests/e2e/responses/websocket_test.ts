@@ -100,10 +100,13 @@ Deno.test("a warm-up returns an id to continue from, calls no model and leaves n
   await socket.ask({ store: false, instructions: "Be kind", previous_response_id: response.id, input: [] });
   const empty = await socket.ask({ generate: false, store: false, input: [] });
   await socket.ask({ store: false, previous_response_id: empty.id, input: "two" });
-  assertEquals(server.requests.map(({ json }) => json.messages.at(-1).content), ["one", "two"]);
+  socket.send('{"type":"response.create","model":"acme/one","generate":false,"store":false,"input":[ ]}');
+  const spaced = JSON.parse((await socket.answer()).at(-1) ?? "").response;
+  await socket.ask({ store: false, previous_response_id: spaced.id, input: "three" });
+  assertEquals(server.requests.map(({ json }) => json.messages.at(-1).content), ["one", "two", "three"]);
   const answered = gateway.requestLines.filter(({ status }) => status === 200);
   const entries = await gateway.store.ledger.entries({ after: 0, limit: 100 });
-  assertEquals([answered.length, entries.length], [4, 2]);
+  assertEquals([answered.length, entries.length], [6, 3]);
   const unknown = await socket.ask({ generate: false, model: "acme/none", input: "a" });
   assertEquals([unknown.status, unknown.error.code], [404, "model_not_found"]);
 });

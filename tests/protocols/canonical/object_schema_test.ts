@@ -13,8 +13,17 @@ Deno.test("objectSchema() makes an object without branches of every schema", () 
     required: ["kind"],
   };
   const cases: [string, JsonObject, JsonObject][] = [
-    ["nothing", {}, { type: "object" }],
-    ["a list of types", { type: ["object", "null"], title: "t" }, { type: "object", title: "t" }],
+    ["nothing", {}, { type: "object", properties: {} }],
+    ["a tool without arguments", { type: "object", additionalProperties: false }, {
+      type: "object",
+      additionalProperties: false,
+      properties: {},
+    }],
+    ["a list of types", { type: ["object", "null"], title: "t" }, {
+      type: "object",
+      title: "t",
+      properties: {},
+    }],
     ["anyOf", { anyOf: [a, b, { type: "null" }], description: "d" }, { description: "d", ...either }],
     ["oneOf", { oneOf: [a, b] }, either],
     ["only required", { ...a, anyOf: [{ required: ["a"] }, { required: ["kind"] }] }, a],
@@ -22,6 +31,11 @@ Deno.test("objectSchema() makes an object without branches of every schema", () 
       type: "object",
       properties: { ...a.properties, c: {} },
       required: ["a", "kind", "c"],
+    }],
+    ["the narrower limit", { allOf: [{ maxProperties: 1 }, { maxProperties: 3 }] }, {
+      type: "object",
+      maxProperties: 1,
+      properties: {},
     }],
     ["a reference", { $ref: "#/$defs/x", $defs: { x: a } }, { $defs: { x: a }, ...a }],
     ["branches in branches", { anyOf: [{ oneOf: [a, b] }, a] }, either],
@@ -41,7 +55,7 @@ Deno.test("objectSchema() returns a plain schema unchanged", () => {
 });
 
 Deno.test("objectSchema() ends for recursive and endlessly branching schemas", () => {
-  assertEquals(objectSchema({ $ref: "#" }), { type: "object" });
+  assertEquals(objectSchema({ $ref: "#" }), { type: "object", properties: {} });
   const defs: JsonObject = {};
   for (let at = 0; at < 40; at++) {
     defs[`d${at}`] = { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] };

@@ -50,6 +50,17 @@ Deno.test("readUsage() separates the counts of every vendor", () => {
       { prompt: 12, completion: 291, reasoning: 290 },
     ],
     [
+      "xAI, with as much reasoning as is cached",
+      {
+        prompt_tokens: 100,
+        completion_tokens: 30,
+        total_tokens: 150,
+        prompt_tokens_details: { cached_tokens: 20 },
+        completion_tokens_details: { reasoning_tokens: 20 },
+      },
+      { prompt: 80, input_cache_read: 20, completion: 50, reasoning: 20 },
+    ],
+    [
       "more reasoning than completion, and no total",
       { prompt_tokens: 12, completion_tokens: 1, completion_tokens_details: { reasoning_tokens: 290 } },
       { prompt: 12, completion: 291, reasoning: 290 },

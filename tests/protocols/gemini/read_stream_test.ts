@@ -236,3 +236,8 @@ Deno.test("usage is read without zeros, and nothing is invented", () => {
     assertEquals(geminiUpstream.readReply(body, ORIGIN).usage, usage, JSON.stringify(usageMetadata));
   }
 });
+
+Deno.test("a candidate with the index null is the first one", () => {
+  const candidate = { index: null, content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" };
+  assertEquals(geminiUpstream.readReply({ candidates: [candidate] }, ORIGIN).blocks, [text("Hi")]);
+});

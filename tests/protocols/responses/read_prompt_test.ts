@@ -194,6 +194,7 @@ Deno.test("readPrompt() reads tools and the tool choice", () => {
       { type: "web_search" },
       { type: "mcp", server_label: "s", name: null },
       { type: "allowed_tools", mode: "auto", tools: [named("f"), { type: "image_generation" }] },
+      { type: "allowed_tools", mode: "auto", tools: [{ type: "mcp", server_label: "s", name: "t" }] },
     ].map((value): [JsonObject, JsonObject] => [value, { type: "vendor_specific", from: "responses", value }]),
   ];
   for (const [tool_choice, toolChoice] of cases) {

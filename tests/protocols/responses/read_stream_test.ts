@@ -165,3 +165,24 @@ Deno.test("the text of a finished item takes no memory", {
   }
   assert(used() - before < 20_000_000);
 });
+
+Deno.test("reader() reads calls with the same id, as in an answer that is not streamed", () => {
+  const calls = [1, 2].map((a): JsonObject => (
+    { type: "function_call", id: `fc_${a}`, call_id: "c", name: "f", arguments: `{"a":${a}}` }
+  ));
+  const frames = calls.flatMap((item, output_index) => [
+    { type: "response.output_item.added", output_index, item: { ...item, arguments: "" } },
+    {
+      type: "response.function_call_arguments.delta",
+      output_index,
+      item_id: item.id ?? null,
+      delta: item.arguments ?? null,
+    },
+    { type: "response.output_item.done", output_index, item },
+  ]);
+  for (const output of [[], calls]) {
+    const end = { type: "response.completed", response: { status: "completed", output } };
+    const { blocks } = aggregateEvents(read([...frames, end].map((event) => ({ data: JSON.stringify(event) }))));
+    assertEquals(blocks, responsesUpstream.readReply({ status: "completed", output: calls }, ORIGIN).blocks);
+  }
+});

@@ -231,3 +231,23 @@ function turnProblems({ messages }: Prompt, { dialect, protocol }: AdaptTarget):
 function allBlocks(blocks: readonly ContentBlock[]): ContentBlock[] {
   return blocks.flatMap((block) => block.type === "tool_result" ? [block, ...allBlocks(block.blocks)] : [block]);
 }
+
+Deno.test("members of a Gemini body that have names of OpenAI's members are not passed on", () => {
+  const members = { metadata: "x", prompt_cache_options: { comparison_response_id: "resp_1" } };
+  for (const kind of ["chat", "responses"] as const) {
+    const target = targetOf(kind);
+    const unknownMembers = { from: "gemini" as const, members };
+    const { prompt } = adapt(promptOf([user("Hi")], { protocol: "gemini", unknownMembers }), target);
+    assertEquals([prompt.unknownMembers, target.dropped.names], [undefined, Object.keys(members)]);
+  }
+});
+
+Deno.test("OpenAI gets a schema with properties for a tool without arguments, which other clients may leave out", () => {
+  for (const protocol of ["messages", "gemini"] as const) {
+    for (const kind of ["chat", "responses"] as const) {
+      const tool = { type: "function" as const, name: "f", parameters: { type: "object" } };
+      const { prompt } = adapt(promptOf([user("Hi")], { protocol, tools: [tool] }), targetOf(kind));
+      assertEquals(prompt.tools, [{ ...tool, parameters: { type: "object", properties: {} } }]);
+    }
+  }
+});

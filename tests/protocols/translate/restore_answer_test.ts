@@ -182,6 +182,16 @@ Deno.test("a chain flushes its machines at the end", () => {
   ]);
 });
 
+Deno.test("a whole answer that ends at a stop sequence keeps the reported input", () => {
+  const reply: Reply = {
+    blocks: [text("one END two")],
+    finish: "end",
+    usage: { prompt: 7, input_cache_read: 2, completion: 9 },
+  };
+  const { usage, finish } = aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["END"])));
+  assertEquals([usage, finish], [{ prompt: 7, input_cache_read: 2 }, "stop_sequence"]);
+});
+
 Deno.test("blank arguments without end take linear time", () => {
   const machine = normalizeFinish();
   machine.push({ type: "open", index: 0, block: { type: "tool_call", id: "c", name: "f" } });

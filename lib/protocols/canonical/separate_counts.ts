@@ -1,0 +1,39 @@
+/** Separates the token counts of OpenAI's protocols, which overlap, and which some servers report otherwise. */
+import type { TokenUsage } from "./types.ts";
+
+/** Token counts as reported; undefined if they are missing or invalid. */
+export interface ReportedCounts {
+  prompt: number | undefined;
+  completion: number | undefined;
+  cacheRead: number | undefined;
+  cacheWritten: number | undefined;
+  reasoning: number | undefined;
+  total: number | undefined;
+}
+
+/**
+ * Returns the counts as classes that do not overlap. OpenAI includes cached tokens in the prompt, and reasoning in the
+ * completion. Servers that exclude them, such as xAI the reasoning, are recognized by their total; without a total, more
+ * reasoning than completion shows it. Counts that contradict each other stay unknown.
+ */
+export function separateCounts(
+  { prompt, completion, cacheRead, cacheWritten, reasoning, total }: ReportedCounts,
+): TokenUsage {
+  const cached = (cacheRead ?? 0) + (cacheWritten ?? 0);
+  const excluded = total === undefined || prompt === undefined || completion === undefined
+    ? undefined
+    : total - prompt - completion;
+  const excludesReasoning = reasoning !== undefined && reasoning > 0 && completion !== undefined &&
+    (total === undefined ? reasoning > completion : excluded === reasoning || excluded === reasoning + cached);
+  const excludesCache = cached > 0 && excluded === cached + (excludesReasoning ? reasoning : 0);
+  const isInputAbsurd = prompt !== undefined && !excludesCache && cached > prompt;
+  const isReasoningAbsurd = completion !== undefined && !excludesReasoning && (reasoning ?? 0) > completion;
+  return {
+    ...(prompt !== undefined && !isInputAbsurd && { prompt: excludesCache ? prompt : prompt - cached }),
+    ...(cacheRead !== undefined && !isInputAbsurd && { input_cache_read: cacheRead }),
+    // These protocols do not report the lifetime of cache entries. Five minutes are the default.
+    ...(cacheWritten !== undefined && !isInputAbsurd && { input_cache_write_5m: cacheWritten }),
+    ...(completion !== undefined && { completion: excludesReasoning ? completion + reasoning : completion }),
+    ...(reasoning !== undefined && !isReasoningAbsurd && { reasoning }),
+  };
+}
