@@ -54,6 +54,7 @@ export class RequestTimers {
     const now = performance.now();
     const isLate = now - this.#dueAt > GRANULARITY_MS;
     this.#dueAt = Infinity;
+    if (this.#calls.items.length === 0) return;
     // If this process stalled, the upstream did not cause the delay. So bytes that have arrived are read before the
     // check.
     this.#postponed = isLate && !this.#postponed;

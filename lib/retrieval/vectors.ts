@@ -3,7 +3,9 @@ import { Buffer } from "node:buffer";
 import { GatewayError } from "../errors.ts";
 
 const NUMBER = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?`;
-const ARRAY = new RegExp(String.raw`^\[\s*${NUMBER}(?:\s*,\s*${NUMBER})*\s*\]$`);
+// JSON allows less white space than "\s".
+const SPACE = String.raw`[ \t\r\n]*`;
+const ARRAY = new RegExp(String.raw`^\[${SPACE}${NUMBER}(?:${SPACE},${SPACE}${NUMBER})*${SPACE}\]$`);
 const BASE64 = /^"(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"$/;
 
 /** Returns whether a text is a vector in one of the two forms. */

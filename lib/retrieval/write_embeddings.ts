@@ -23,6 +23,7 @@ export function writeEmbeddings(
   if (length <= LONG_TEXT_CHARS) return new JsonAnswer(pieces.join(""));
   const { answer_unread_ms: unreadMs } = gateway.config.resource_limits;
   return new Response(byteStream(pieces, { unreadMs, timers, ended() {} }), {
-    headers: { "content-type": "application/json" },
+    // All characters are ASCII.
+    headers: { "content-type": "application/json", "content-length": String(length) },
   });
 }

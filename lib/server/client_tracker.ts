@@ -197,7 +197,7 @@ export function createClientConcurrency(): ClientConcurrency {
 /** Length of a window of a rated log, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Writes a log line unless the current window is full. The next window begins with the number of suppressed lines. */
+/** Writes a log line unless the current window is full. The next window begins with the numbers of suppressed lines. */
 export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
 
 /**
@@ -208,12 +208,16 @@ export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void
 export function createRatedLog({ monotonic, limit }: { monotonic: () => number; limit: number }): RatedLog {
   let windowStart = -Infinity;
   let lines = 0;
+  /** Numbers of suppressed lines by event. */
+  const suppressed = new Map<string, number>();
   return (entry, log) => {
     if (monotonic() - windowStart >= WINDOW_MS) {
-      if (lines > limit) log({ level: "warn", event: "log_lines_suppressed", count: lines - limit, of: entry.event });
+      for (const [of, count] of suppressed) log({ level: "warn", event: "log_lines_suppressed", count, of });
+      suppressed.clear();
       windowStart = monotonic();
       lines = 0;
     }
     if (++lines <= limit) log(entry);
+    else suppressed.set(entry.event, (suppressed.get(entry.event) ?? 0) + 1);
   };
 }

@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
-import type { Health, HealthRow } from "../routing/health.ts";
+import type { HealthRow } from "../routing/health.ts";
 
 /** The readiness of the gateway, with the reasons if it cannot serve requests. */
 export interface Readiness {
@@ -142,8 +142,8 @@ export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
 }
 
 /** Returns the health of all targets that have had a request. */
-export function healthRows({ health }: Gateway & { readonly health?: Pick<Health, "snapshot"> }): HealthRow[] {
-  return health?.snapshot() ?? [];
+export function healthRows({ health }: Pick<Gateway, "health">): HealthRow[] {
+  return health.snapshot();
 }
 
 /** Creates a function that tells whether a target is failing. Repeated failures count even if its breaker is closed. */

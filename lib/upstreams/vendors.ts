@@ -143,7 +143,10 @@ const PATHS: Readonly<Record<Protocol, string>> = {
   gemini: "/models/",
 };
 
-/** Returns the URL of a request. Gemini's URL contains the model and the streaming mode. */
+/**
+ * Returns the URL of a request. Gemini's URL contains the model and the streaming mode.
+ * @param request `baseUrl`: without a slash at the end
+ */
 export function addressOf(
   { vendor, baseUrl, protocol, model, stream }: {
     vendor: Vendor;
@@ -154,15 +157,14 @@ export function addressOf(
   },
 ): string {
   const path = vendor.paths?.[protocol] ?? PATHS[protocol];
-  const base = withoutSlash(baseUrl);
-  if (protocol !== "gemini") return base + path;
+  if (protocol !== "gemini") return baseUrl + path;
   const name = model.split("/").map(encodeURIComponent).join("/");
-  return `${base}${path}${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+  return `${baseUrl}${path}${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 }
 
 /** Returns the URL of image generations or edits. */
 export function imageAddressOf(baseUrl: string, kind: "generation" | "edit"): string {
-  return `${withoutSlash(baseUrl)}/images/${kind === "edit" ? "edits" : "generations"}`;
+  return `${baseUrl}/images/${kind === "edit" ? "edits" : "generations"}`;
 }
 
 /** Returns the URL of embeddings, or of Gemini's batches of them, or of reranking. */
@@ -170,11 +172,6 @@ export function retrievalAddressOf(
   baseUrl: string,
   { kind, geminiModel }: { kind: "embeddings" | "rerank"; geminiModel?: string | undefined },
 ): string {
-  const base = withoutSlash(baseUrl);
-  if (geminiModel === undefined) return `${base}/${kind}`;
-  return `${base}/models/${geminiModel.split("/").map(encodeURIComponent).join("/")}:batchEmbedContents`;
-}
-
-function withoutSlash(baseUrl: string): string {
-  return baseUrl.endsWith("/") ? baseUrl.slice(0, -1) : baseUrl;
+  if (geminiModel === undefined) return `${baseUrl}/${kind}`;
+  return `${baseUrl}/models/${geminiModel.split("/").map(encodeURIComponent).join("/")}:batchEmbedContents`;
 }

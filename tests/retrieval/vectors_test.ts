@@ -5,9 +5,10 @@ import { dimensionsOf, inFormat, isVector, toBase64 } from "../../lib/retrieval/
 Deno.test("isVector() accepts only JSON arrays of numbers and base64", () => {
   const good = ["[1]", "[ -0.5 , 1e-7,\n2E+3 ]", "[0,10]", '"AAAA"', '"AAAAAA=="', '"+/09"'];
   const bad = ["[]", "[1,]", "[,1]", "[1 2]", "[01]", "[.5]", "[1.]", "[+1]", "[NaN]", "[null]", "[[1]]", '["1"]', "1"];
+  const badSpace = ["[1,\u00a02]", "[\ufeff1]", "[1\v]"];
   const badBase64 = ['""', '"A"', '"AA"', '"AA=A"', '"===="', '"AA AA"', '"AA-_"', '"AAAA', "AAAA"];
   for (const text of good) assert(isVector(text), text);
-  for (const text of [...bad, ...badBase64]) assert(!isVector(text), text);
+  for (const text of [...bad, ...badSpace, ...badBase64]) assert(!isVector(text), text);
 });
 
 Deno.test("inFormat() keeps a vector in its format, and converts others without loss", () => {

@@ -187,23 +187,25 @@ Deno.test("log lines are limited per minute, and the next minute reports the sup
   let now = 0;
   const rated = createRatedLog({ monotonic: () => now, limit: 60 });
   const lines: LogEntry[] = [];
-  const write = (times: number) => {
-    for (let at = 0; at < times; at++) rated({ level: "warn", event: "admin_refused" }, (entry) => lines.push(entry));
+  const write = (times: number, event: "admin_refused" | "address_refused" = "admin_refused") => {
+    for (let at = 0; at < times; at++) rated({ level: "warn", event }, (entry) => lines.push(entry));
   };
   write(100);
   assertEquals(lines.length, 60);
   now = 59_999;
   write(1);
   assertEquals(lines.length, 60);
+  write(2, "address_refused");
   now = 60_000;
-  write(1);
-  assertEquals(lines.slice(60), [{ level: "warn", event: "log_lines_suppressed", count: 41, of: "admin_refused" }, {
-    level: "warn",
-    event: "admin_refused",
-  }]);
+  write(1, "address_refused");
+  assertEquals(lines.slice(60), [
+    { level: "warn", event: "log_lines_suppressed", count: 41, of: "admin_refused" },
+    { level: "warn", event: "log_lines_suppressed", count: 2, of: "address_refused" },
+    { level: "warn", event: "address_refused" },
+  ]);
   now = 120_000;
   write(1);
-  assertEquals(lines.length, 63);
+  assertEquals(lines.length, 64);
 });
 
 Deno.test("a concurrency counter counts by client, releases once, and forgets idle clients", () => {

@@ -21,7 +21,7 @@ Deno.test("addressOf() appends the protocol's path to the vendor's address", () 
     string,
   ][] = [
     ["openai", "https://api.openai.com/v1", "chat", "m", true, "https://api.openai.com/v1/chat/completions"],
-    ["openai", "https://api.openai.com/v1/", "responses", "m", false, "https://api.openai.com/v1/responses"],
+    ["openai", "https://api.openai.com/v1", "responses", "m", false, "https://api.openai.com/v1/responses"],
     ["anthropic", "https://api.anthropic.com", "messages", "m", false, "https://api.anthropic.com/v1/messages"],
     [
       "azure",

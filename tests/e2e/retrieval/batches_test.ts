@@ -105,4 +105,5 @@ Deno.test("an embeddings answer of megabytes reaches the client whole", async ()
   assertEquals(text.length > 5_000_000, true);
   assertEquals(JSON.parse(text).data.length, 200);
   assertEquals(text.split(vector).length, 201);
+  assertEquals(gateway.requestLines.map(({ bytes_out }) => bytes_out), [text.length]);
 });

@@ -89,7 +89,7 @@ export function upstreamAt(port: number, limits: Partial<TimeLimits> = {}): Imag
   return createOpenaiImages({
     name: "host",
     vendor: vendorOf("openai-compatible"),
-    baseUrl: `http://127.0.0.1:${port}/v1/`,
+    baseUrl: `http://127.0.0.1:${port}/v1`,
     key: new Secret("sk-host"),
     limits: { connectMs: 60_000, firstByteMs: 60_000, idleMs: 60_000, totalMs: 60_000, ...limits },
     transport: CARRIERS[carrier]({ idleConnections: 0 }),
