@@ -167,6 +167,7 @@ Deno.test("an invalid usage query names the parameter", async () => {
     ["key=nobody", "key", 'Cannot find key "nobody"'],
     ["group=nobody", "group", 'Cannot find group "nobody"'],
     ["model=no/model", "model", 'Cannot find model "no/model"'],
+    ["tag=team,prod", "tag", 'Cannot read tag "team,prod": expected one tag'],
     ["by=upstream&key=nobody", "key", 'Cannot find key "nobody"'],
     ["by=key&by=day", "by", 'one value of "by"'],
     ["upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],

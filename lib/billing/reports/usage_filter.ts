@@ -23,12 +23,14 @@ interface FilterParts {
 
 /**
  * Reads a filter. The key may be a name or an id of a configured or stored key.
- * @throws {ReportQueryError} if there is none
+ * @throws {ReportQueryError} if there is no such key, or for several tags
  */
 export async function readUsageFilter(
   { key, group, model, user, tag }: FilterTexts,
   { keys, config }: FilterParts,
 ): Promise<UsageFilter> {
+  // Entries keep their tags as a list with commas, which two tags in a row would match.
+  if (tag?.includes(",") === true) throw new ReportQueryError(`Cannot read tag "${tag}": expected one tag`, "tag");
   const keyId = key === undefined ? undefined : (await findFilterKey(key, { keys, config })).id;
   return { keyId, group, model, user, tag };
 }
