@@ -55,8 +55,11 @@ export function editMember(object: string, name: string, edit: (value: string) =
 /** Edits the text of each element of a list. Anything else than a list stays as it is. */
 export function editElements(list: string, edit: (element: string) => string): string {
   if (!list.startsWith("[")) return list;
-  return [...scanElements(list)].reduceRight(
-    (text, span) => replaceSpan(text, span, edit(list.slice(span.start, span.end))),
-    list,
-  );
+  let edited = "";
+  let copied = 0;
+  for (const { start, end } of scanElements(list)) {
+    edited += list.slice(copied, start) + edit(list.slice(start, end));
+    copied = end;
+  }
+  return edited + list.slice(copied);
 }

@@ -34,13 +34,14 @@ export const responsesRelay: Relay = {
   editReply(answer, context) {
     keepReplyText(answer.text, context.keeper);
     const shown = asksForEncrypted(context) ? hideInResponse(answer.text) : answer.text;
-    const text = withPrevious(shown, context);
+    const text = withPrevious(shown, context.keeper?.previousId);
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
     /** The last frame with a sequence number. */
     let lastNumbered = "";
     const keeper = context.keeper?.keep === undefined ? undefined : new FrameKeeper(context.keeper);
+    const previous = context.keeper?.previousId;
     const hidesEncrypted = asksForEncrypted(context);
     return {
       push(relayed) {
@@ -50,13 +51,12 @@ export const responsesRelay: Relay = {
         if (data.includes('"sequence_number"')) lastNumbered = data;
         keeper?.push(relayed);
         if (!mayHaveMember(data, "response")) return [frame];
+        const renamed = withModel(frame, ["response", "model"], context.model);
         return [{
           ...(event !== undefined && { event }),
-          data: editMember(
-            withModel(frame, ["response", "model"], context.model),
-            "response",
-            (text) => withPrevious(text, context),
-          ),
+          data: previous === undefined
+            ? renamed
+            : editMember(renamed, "response", (text) => withPrevious(text, previous)),
         }];
       },
       end: () => [DONE],
@@ -71,8 +71,7 @@ export const responsesRelay: Relay = {
 };
 
 /** Returns a response with the id of the previous one. The upstream got its items instead, and answers null. */
-function withPrevious(response: string, { keeper }: ResponseContext): string {
-  const id = keeper?.previousId;
+function withPrevious(response: string, id: string | undefined): string {
   if (id === undefined || !response.trimStart().startsWith("{")) return response;
   return spliceMembers(response, { previous_response_id: writeJson(id) });
 }
