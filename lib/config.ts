@@ -63,7 +63,7 @@ const httpUpstreamSchema = z.strictObject({
   vendor: z.enum(VENDOR_NAMES).describe(
     "Vendor that runs the host, or `openai-compatible` for any other host that speaks OpenAI's protocol",
   ),
-  base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
+  base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9._\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
     error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
     abort: true,
   }).refine(URL.canParse, { error: "Expected an address: this one has no host, or an invalid port" }).optional()

@@ -83,12 +83,13 @@ export const OWN_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * llama.cpp's own names of the output limit and of the number of answers. They take precedence over OpenAI's, by which
- * a budget holds the cost of a request.
+ * Members that replace the output limit or the number of answers, by which a budget holds the cost of a request:
+ * llama.cpp's own names of both, and LiteLLM's `extra_body`, whose members go before those of the request.
  */
 export const UNKNOWN_LIMITS: ExtrasTable["members"] = {
   n_predict: { asks: "unpriced" },
   n_cmpl: { asks: "unpriced" },
+  extra_body: { asks: "unpriced" },
 };
 
 /** Characters that only unusual spellings of a name have. Few requests have any. */

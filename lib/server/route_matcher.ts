@@ -65,7 +65,8 @@ export interface RequestTarget {
   query: string;
 }
 
-const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+/** Names of containers and of nginx's upstreams, which it sends by default, may have underscores. */
+const HOST = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 
 /** Unreserved characters and sub-delimiters of RFC 3986, the slash, and the percent sign of an escape. */
 const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;

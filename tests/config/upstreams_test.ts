@@ -32,7 +32,7 @@ Deno.test("parseConfig() reads upstreams of every kind, with defaults", () => {
     anthropic: { vendor: "anthropic", api_key: KEY, base_url: "https://proxy.example" },
     gemini: { vendor: "gemini", api_key: KEY },
     azure: { vendor: "azure", api_key: KEY, base_url: "https://n.openai.azure.com/openai/v1" },
-    local: { vendor: "openai-compatible", base_url: "http://[::1]:8000/v1", protocols: ["responses", "chat"] },
+    local: { vendor: "openai-compatible", base_url: "http://vllm_server:8000/v1", protocols: ["responses", "chat"] },
     ollama: { vendor: "ollama", timeouts: { first_byte_ms: 5 } },
   };
   const { upstreams } = parseConfig({ upstreams: rows }, env);

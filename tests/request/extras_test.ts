@@ -146,6 +146,7 @@ const CASES: readonly Case[] = [
 
   // Other names of limits, which budgets do not know.
   dropped("chat", '"n_predict":100000,"n_cmpl":50', ["n_predict", "n_cmpl"]),
+  dropped("chat", '"extra_body":{"max_tokens":100000}', ["extra_body"]),
   dropped("responses", '"n_predict":100000', ["n_predict"]),
 
   // Configurations of the operator's account.

@@ -12,6 +12,7 @@ const GOOD_HOSTS = [
   "[::1]:8790",
   "[::ffff:10.0.0.1]:80",
   "a-b.c",
+  "sluice_backend:8790",
   "x:99999",
   "a".repeat(253),
 ];
@@ -112,7 +113,7 @@ Deno.test("a request is routed by its literal target, whatever its Host is", asy
       checked++;
     }));
   }
-  assertEquals(checked, 1200);
+  assertEquals(checked, (GOOD_HOSTS.length + BAD_HOSTS.length) * TARGETS.length);
   assertEquals(server.observed.logs, []);
 });
 
