@@ -125,7 +125,7 @@ Deno.test("models import --catalog creates a catalog file whose rows take preced
       await Deno.writeTextFile(`${folder}/catalog.json`, text ?? "");
       const wrong = await run(["check"], { folder, env: ENV });
       assertEquals([wrong.code, wrong.out], [1, ""]);
-      assert(/^catalog: Cannot (use|read) "catalog.json": .*\n$/.test(wrong.err), wrong.err);
+      assert(/^sluice\.jsonc:1:\d+: catalog: Cannot (use|read) "catalog.json": .*\n$/.test(wrong.err), wrong.err);
       assertStringIncludes(wrong.err, problem ?? "");
     }
   }));
