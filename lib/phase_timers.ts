@@ -5,7 +5,7 @@ import { type UnorderedItem, UnorderedList } from "./unordered_list.ts";
 
 /** A timer for one phase: it expires once unless it is cleared before. */
 export interface Timer extends UnorderedItem {
-  /** Time at which it expires, by `performance.now()`. */
+  /** Time at which it expires, by `PhaseTimers.now`. */
   readonly due: number;
   readonly expire: () => void;
 }
@@ -20,6 +20,10 @@ export interface Phase {
 
 /** Lateness that a timer may have, in milliseconds, so that one runtime timer serves many. */
 const GRAIN_MS = 10;
+/** Longest time between two checks of the timers, in milliseconds. The clock learns of a blocked process from them. */
+const MAX_WAIT_MS = 1_000;
+/** Lateness of a check from which on the process was blocked, in milliseconds. */
+const BLOCKED_MS = 500;
 /** Interval between two checks of the phases of streams, in milliseconds. */
 const TICK_MS = 100;
 /**
@@ -33,7 +37,9 @@ export class PhaseTimers {
   readonly #streams = new UnorderedList<StreamTimer>();
   #holders = 0;
   #timeout: ReturnType<typeof setTimeout> | undefined;
-  #armedFor = Infinity;
+  /** Time of the next check, by `performance.now()`. */
+  #nextCheck = Infinity;
+  #blockedMs = 0;
   #interval: ReturnType<typeof setInterval> | undefined;
 
   /** Keeps the runtime timer armed until `release`, even while no timer is set. */
@@ -46,12 +52,29 @@ export class PhaseTimers {
     if (--this.#holders === 0) this.#disarm();
   }
 
-  /** Sets a timer that expires after `ms` milliseconds, or up to 10 later. Timers may expire in any order. */
+  /**
+   * Returns a time in milliseconds that stops while the process is blocked or stopped. It notices blocks from 0.5 s on,
+   * while a timer is set, and counts up to a second of each.
+   */
+  now(): number {
+    const real = performance.now();
+    const lateMs = real - this.#nextCheck;
+    if (lateMs > BLOCKED_MS) {
+      this.#blockedMs += lateMs;
+      this.#nextCheck = real;
+    }
+    return real - this.#blockedMs;
+  }
+
+  /**
+   * Sets a timer that expires after `ms` milliseconds, or up to 10 later. Timers may expire in any order. Time in which
+   * the process is blocked does not count, by `now`.
+   */
   set(ms: number, expire: () => void): Timer {
-    const now = performance.now();
+    const now = this.now();
     const timer = { due: now + ms, expire, at: -1 };
     this.#timers.add(timer);
-    if (timer.due < this.#armedFor) this.#arm(timer.due, now);
+    if (timer.due + this.#blockedMs < this.#nextCheck) this.#arm(timer.due, now);
     return timer;
   }
 
@@ -87,20 +110,21 @@ export class PhaseTimers {
 
   #arm(due: number, now: number): void {
     clearTimeout(this.#timeout);
-    this.#armedFor = due;
-    this.#timeout = setTimeout(() => this.#check(), due - now + 1);
+    const waitMs = Math.min(due - now, MAX_WAIT_MS);
+    this.#nextCheck = now + this.#blockedMs + waitMs;
+    this.#timeout = setTimeout(() => this.#check(), waitMs + 1);
   }
 
   #disarm(): void {
     if (this.#timers.items.length > 0) return;
     clearTimeout(this.#timeout);
     this.#timeout = undefined;
-    this.#armedFor = Infinity;
+    this.#nextCheck = Infinity;
   }
 
   #check(): void {
-    const now = performance.now();
-    this.#armedFor = Infinity;
+    const now = this.now();
+    this.#nextCheck = Infinity;
     for (const timer of this.#timers.items.filter(({ due }) => due <= now)) {
       // A timer that expired just before may have cleared this one.
       if (timer.at < 0) continue;
@@ -108,7 +132,7 @@ export class PhaseTimers {
       timer.expire();
     }
     const next = this.#timers.items.reduce((least, { due }) => Math.min(least, due), Infinity);
-    if (next < this.#armedFor) this.#arm(Math.max(next, now + GRAIN_MS), now);
+    if (next + this.#blockedMs < this.#nextCheck) this.#arm(Math.max(next, now + GRAIN_MS), now);
   }
 }
 

@@ -16,13 +16,15 @@ export function characterEnd(text: string, end: number): number {
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
 }
 
+/** Control characters, line separators, and controls of the writing direction, which reorder what follows them. */
+const CONTROLS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
 /**
  * Returns the first `maxUnits` code units of a text for display: trimmed, with control characters as spaces and lone
  * surrogates replaced.
  */
 export function plainText(text: string, maxUnits: number): string {
-  // deno-lint-ignore no-control-regex
-  return text.slice(0, characterEnd(text, maxUnits)).replace(/[\x00-\x1f\x7f-\x9f]/g, " ").toWellFormed().trim();
+  return text.slice(0, characterEnd(text, maxUnits)).replace(CONTROLS, " ").toWellFormed().trim();
 }
 
 /** Encodes a text in steps for `runSliced`. In one step, 10 million Han characters would take 50 ms. */

@@ -77,3 +77,16 @@ Deno.test("a stream is in one phase at a time, which expires once, up to 200 ms 
   await time.pass(2_000);
   assertEquals(expired, ["silence 900"]);
 });
+
+Deno.test("time in which the process is stopped does not count", async () => {
+  using time = simulateTime(0);
+  const timers = new PhaseTimers();
+  let expiredAt = 0;
+  timers.set(10_000, () => void (expiredAt = time.now()));
+  await time.pass(2_300);
+  time.stop(15_000);
+  await time.pass(6_000);
+  assertEquals([expiredAt, Math.round(timers.now() - performance.now()) < -14_000], [0, true]);
+  await time.pass(2_000);
+  assertEquals(Math.round(expiredAt / 1_000), 24);
+});

@@ -1,5 +1,13 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { decodeUtf8, decodeUtf8Steps, encodeUtf8, firstBadByte, utf8Decoder, Utf8Error } from "../lib/text.ts";
+import {
+  decodeUtf8,
+  decodeUtf8Steps,
+  encodeUtf8,
+  firstBadByte,
+  plainText,
+  utf8Decoder,
+  Utf8Error,
+} from "../lib/text.ts";
 import { runToEnd } from "../lib/scheduler.ts";
 import { seeded } from "./support/random.ts";
 import { rounds } from "./support/skip.ts";
@@ -110,4 +118,9 @@ Deno.test("utf8Decoder() equals TextDecoder, split anywhere", () => {
       }
     }
   }
+});
+
+Deno.test("plainText() leaves nothing that breaks a line or reverses the text after it", () => {
+  assertEquals(plainText("\u202eana\u2066b\u200f\u061cc\u2028d\u001b[31m\u0085", 99), "ana b  c d [31m");
+  assertEquals(plainText("שלום, 字 é", 99), "שלום, 字 é");
 });

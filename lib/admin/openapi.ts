@@ -70,7 +70,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Find requests in the ledger, one page at a time",
     query: {
       since: `Earliest arrival: ${MOMENT}. Default: all that the ledger has`,
-      until: `Latest arrival, exclusive: ${MOMENT}. Default: the end of today`,
+      until: `Latest arrival, exclusive: ${MOMENT}. Default: none`,
       ...REQUEST_FILTERS,
       sort: "time (the default), cost or duration: the newest, most expensive or longest first",
       limit: "Maximum number of requests, 1 to 1000. Default: 50",

@@ -235,6 +235,7 @@ export const COMMANDS = {
     ],
     help: {
       since: "Start: a date such as 2027-01-01, or a duration before now such as 7d (default: all that the ledger has)",
+      until: "End, exclusive: a date, or a duration before now (default: none)",
       key: "Only this key, by name or id",
       group: "Only this group",
       model: "Only this model",

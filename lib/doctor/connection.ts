@@ -79,20 +79,36 @@ async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: 
     noteCertificate(notes, { text: `${where} can be reached (${took})`, version, validTo, now });
     return true;
   } catch (error) {
-    noteTlsFailure(notes, where, error);
+    noteTlsFailure(notes, where, await distrustOf({ hostname, port }, error));
     return false;
+  }
+}
+
+/** Returns the error of the runtime's own client, which names what is wrong with a certificate; otherwise `error`. */
+async function distrustOf(address: { hostname: string; port: number }, error: unknown): Promise<unknown> {
+  if (faultOf(error) !== "certificate not trusted") return error;
+  try {
+    using connection = await Deno.connectTls(address);
+    await connection.handshake();
+    return error;
+  } catch (own) {
+    return own;
   }
 }
 
 /** Notes that a TLS connection failed. */
 export function noteTlsFailure(notes: Notes, where: string, error: unknown): void {
-  notes.error(
-    `TLS with ${where} fails: ${reasonOf(error)}`,
-    faultOf(error) === "no proper TLS"
-      ? "It speaks no TLS there: correct the port of base_url, or begin it with http://"
-      : "If you trust it, set DENO_CERT to the certificate of its authority, or DENO_TLS_CA_STORE to system",
-  );
+  const advice = TLS_ADVICE[faultOf(error) ?? ""] ??
+    "If you trust it, set DENO_CERT to the certificate of its authority, or DENO_TLS_CA_STORE to system";
+  notes.error(`TLS with ${where} fails: ${reasonOf(error)}`, advice);
 }
+
+/** Advice on the faults of TLS that another authority would not correct. */
+const TLS_ADVICE: Readonly<Record<string, string>> = {
+  "no proper TLS": "It speaks no TLS there: correct the port of base_url, or begin it with http://",
+  "certificate of another host": "Correct the host of base_url, or notify its operator",
+  "certificate expired or not yet valid": "Renew it, or notify its operator; check the clock of this machine",
+};
 
 /**
  * Notes the TLS version and the expiry of the certificate, as far as they are known.

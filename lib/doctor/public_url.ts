@@ -50,7 +50,9 @@ async function checkAlive(notes: Notes, { url, timeoutMs }: PublicUrlOptions): P
     if (response.ok && /^req_/.test(response.headers.get("x-request-id") ?? "")) return true;
     notes.error(
       response.ok ? "Something other than a gateway answers there" : `/healthz answers ${response.status} there`,
-      "Check the routes of the proxy in front",
+      [502, 503, 504].includes(response.status)
+        ? "Check that the gateway runs, and that the proxy in front sends requests to its address"
+        : "Check the routes of the proxy in front",
     );
   } catch (error) {
     notes.error(`It cannot be reached: ${reasonOf(error)}`, "Check its name, its certificate and the proxy in front");

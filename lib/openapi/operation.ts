@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ACCESS } from "../access/access_table.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
-import { healthSchema, openaiErrorSchema } from "./schemas.ts";
+import { healthSchema } from "./schemas.ts";
 
 /** A method of a path. */
 export interface Operation {
@@ -93,10 +93,9 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
 function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
   if (status === 304) return ["304", { description: "Not modified: the ETag in `If-None-Match` is current" }];
   if (path === "/readyz" && status === 503) {
-    // While the process shuts down, the response is an error instead.
     return ["503", {
       description: "Not ready",
-      content: { "application/json": { schema: jsonSchema(z.union([healthSchema, openaiErrorSchema])) } },
+      content: { "application/json": { schema: jsonSchema(healthSchema) } },
     }];
   }
   const isNative = path.startsWith("/anthropic/");

@@ -128,6 +128,7 @@ function entryAttempt(
   const message = isClients ? undefined : vendor === undefined ? failureText(error) : vendor.message;
   if (vendor !== undefined) entry.status = vendor.status;
   if (vendor?.code !== undefined) entry.code = vendor.code;
+  if (vendor !== undefined && error.retryAfterMs !== undefined) entry.retry_after_ms = Math.ceil(error.retryAfterMs);
   if (message !== undefined) entry.message = plainText(message, MAX_MESSAGE_LENGTH);
   if (vendor?.requestId !== undefined) entry.request_id = vendor.requestId;
   return entry;

@@ -130,7 +130,7 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
       headers: { allow: allowed.join(", ") },
     });
   }
-  if (server.drain.phase !== "serving" && (isUpgrade || refusesPath(server.drain, path))) throw shutdownError();
+  if (refusesPath(server.drain, path) || isUpgrade && server.drain.phase !== "serving") throw shutdownError();
   const caller = await authorizeRequest(exchange, { row: routeHandler.row, clients: server.clients });
   const credential = routeHandler.row?.credential;
   const session = credential === "session" || credential === "sign_in" ? await sessionOf(exchange) : undefined;
@@ -198,12 +198,9 @@ function createContext(
   };
 }
 
-/**
- * Returns whether a server that shuts down refuses a path. It is alive but not ready; at the end it answers only health
- * checks.
- */
+/** Returns whether a server that shuts down refuses a path. At the end it answers only health checks. */
 function refusesPath({ phase }: Drain, path: string): boolean {
-  return path === "/readyz" || phase === "refusing" && path !== "/healthz";
+  return phase === "refusing" && path !== "/healthz" && path !== "/readyz";
 }
 
 /**

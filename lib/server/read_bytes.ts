@@ -184,7 +184,7 @@ function tooSlow(): GatewayError {
 
 /** Watches that a body arrives fast enough. For speed it has one timer, which is set again only when it fires. */
 function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers; expire: () => void }) {
-  let start = performance.now();
+  let start = timers.now();
   let last = start;
   let pausedAt: number | undefined;
   let bytes = 0;
@@ -197,7 +197,7 @@ function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers
     return Math.min(last + pace.gapMs, start + rateMs, start + pace.totalMs);
   }
   function check(): void {
-    const now = performance.now();
+    const now = timers.now();
     const waitMs = pausedAt === undefined ? deadline() - now : pace.gapMs;
     if (waitMs > 0) {
       timer = timers.set(waitMs, check);
@@ -209,13 +209,13 @@ function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers
   return {
     progress(size: number): void {
       bytes += size;
-      last = performance.now();
+      last = timers.now();
     },
     pause(): void {
-      pausedAt = performance.now();
+      pausedAt = timers.now();
     },
     resume(): void {
-      const pausedMs = performance.now() - (pausedAt ?? last);
+      const pausedMs = timers.now() - (pausedAt ?? last);
       start += pausedMs;
       last += pausedMs;
       pausedAt = undefined;

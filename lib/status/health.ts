@@ -2,6 +2,7 @@
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
 import type { HealthRow } from "../routing/health.ts";
 
 /** The readiness of the gateway, with the reasons if it cannot serve requests. */
@@ -32,6 +33,12 @@ export function greet(): Response {
   return jsonResponse({ status: "ok" });
 }
 
+/** The readiness of a gateway that shuts down. */
+const SHUTTING_DOWN = {
+  status: "unavailable",
+  message: "unavailable: the gateway is shutting down",
+} as const satisfies Partial<Readiness>;
+
 /** Answers 200 with the present delay of the event loop and the longest of the last 15 seconds, in milliseconds. */
 export async function alive({ observer }: Gateway): Promise<Response> {
   const now = await observer.loop.now();
@@ -45,10 +52,10 @@ export async function alive({ observer }: Gateway): Promise<Response> {
 /**
  * Answers 200 while the gateway can serve requests, otherwise 503. Failing upstreams make it only `degraded`, and so
  * does, for a while, a store that no node can reach, because a load balancer could not choose a better node. If the
- * store answers other nodes, this node answers 503. During shutdown, the app answers 503 without calling this.
+ * store answers other nodes, this node answers 503. So does a node that shuts down.
  */
-export async function ready(gateway: Gateway): Promise<Response> {
-  const { status, message } = await readiness(gateway);
+export async function ready({ gateway, drain }: Pick<RouteContext, "gateway" | "drain">): Promise<Response> {
+  const { status, message } = drain.phase === "serving" ? await readiness(gateway) : SHUTTING_DOWN;
   const response = jsonResponse({ status, ...(message !== undefined && { message }) });
   return status === "unavailable" ? new Response(response.body, { status: 503, headers: response.headers }) : response;
 }

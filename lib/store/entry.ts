@@ -130,6 +130,8 @@ export interface EntryAttempt {
   status?: number;
   /** The vendor's code of the error. */
   code?: string;
+  /** The time that the vendor asks to wait, in milliseconds. */
+  retry_after_ms?: number;
   /** The vendor's message without secrets, or the gateway's if there was no answer; absent if it may quote a prompt. */
   message?: string;
   /** The vendor's id of the request. */

@@ -12,6 +12,8 @@ export interface SimulatedTime extends Disposable {
   now(): number;
   /** Lets so many milliseconds go by: whatever is due rings in its order, and what follows from it happens. */
   pass(ms: number): Promise<void>;
+  /** Lets so many milliseconds go by at once, as for a process that was stopped: whatever is due rings afterwards. */
+  stop(ms: number): void;
   /** Waits in real time until started work has got as far as it can without any time. */
   settle(realMs: number): Promise<void>;
 }
@@ -52,7 +54,7 @@ export function simulateTime(begin: number): SimulatedTime {
     });
     return id;
   }
-  function stop(id: unknown): void {
+  function clear(id: unknown): void {
     // Those of before are the runtime's.
     if (!timers.delete(Number(id)) && Number(id) < FIRST_ID) real.clearTimeout(Number(id));
   }
@@ -61,13 +63,14 @@ export function simulateTime(begin: number): SimulatedTime {
   Object.assign(globalThis, {
     setTimeout: (call: unknown, ms?: number, ...rest: unknown[]) => start(call, ms, false, rest),
     setInterval: (call: unknown, ms?: number, ...rest: unknown[]) => start(call, ms, true, rest),
-    clearTimeout: stop,
-    clearInterval: stop,
+    clearTimeout: clear,
+    clearInterval: clear,
   });
 
   return {
     now: () => begin + passed,
     settle,
+    stop: (ms) => void (passed += ms),
     async pass(ms) {
       const end = passed + ms;
       await settle();

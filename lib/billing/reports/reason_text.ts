@@ -171,11 +171,12 @@ export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
 }
 
 /** Formats what is known of the error of an attempt, in parentheses; empty if nothing is. */
-function factsText({ status, code, message, request_id }: Partial<EntryAttempt>): string {
+function factsText({ status, code, message, retry_after_ms: ms, request_id }: Partial<EntryAttempt>): string {
   const facts = [
     ...(status === undefined ? [] : [`status ${status}`]),
     ...(code === undefined ? [] : [code]),
     ...(message === undefined ? [] : [`"${message}"`]),
+    ...(ms === undefined ? [] : [`retry after ${secondsText(ms)} s`]),
     ...(request_id === undefined ? [] : [`request id ${request_id}`]),
   ];
   return facts.length === 0 ? "" : ` (${facts.join(", ")})`;

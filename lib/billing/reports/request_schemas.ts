@@ -72,6 +72,7 @@ const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   ms: count.describe("Milliseconds until the answer began or the attempt failed"),
   status: z.number().int().optional(),
   code: z.string().optional().describe("The vendor's error code"),
+  retry_after_ms: count.optional().describe("Milliseconds that the vendor asks to wait"),
   message: z.string().optional().describe("The vendor's message without secrets; absent if it may quote the request"),
   request_id: z.string().optional().describe("The vendor's request id"),
 }));

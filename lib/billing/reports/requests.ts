@@ -183,10 +183,14 @@ export async function readFilter(texts: RequestTexts, parts: RequestParts, now: 
   };
 }
 
-/** Reads the period of a search. Without `since`, it begins with the first entry. */
+/**
+ * Reads the period of a search. Without `since`, it begins with the first entry; without `until`, it has no end, since
+ * the clock of the node that made an entry may be ahead.
+ */
 function readSpan({ since = "1970-01-01", until }: RequestTexts, now: number): Pick<EntryFilter, "since" | "until"> {
   try {
-    return readPeriod({ since, until }, now);
+    const period = readPeriod({ since, until }, now);
+    return until === undefined ? { ...period, until: Number.MAX_SAFE_INTEGER } : period;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new ReportQueryError(error.message, until === undefined ? "since" : "until", error);

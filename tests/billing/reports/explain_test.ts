@@ -304,7 +304,7 @@ Deno.test("explainRequest() gives the facts of the last attempt as the cause of 
 Deno.test("explanationText() lists the attempts, and the reason for each next one", async () => {
   const attempts = [
     { upstream: "one", model: "acme/one", outcome: "unreachable", ms: 12, message: "Cannot connect" },
-    { upstream: "one", model: "acme/one", outcome: "limited", ms: 3, status: 429, code: "slow", request_id: "v1" },
+    { upstream: "one", model: "acme/one", outcome: "limited", ms: 3, status: 429, code: "slow", retry_after_ms: 30_000 },
     { upstream: "two", model: "acme/one", outcome: "failure", ms: 5, status: 500, message: "oops" },
     { upstream: "two", model: "acme/b", outcome: "success", ms: 40 },
   ];
@@ -314,7 +314,7 @@ Deno.test("explanationText() lists the attempts, and the reason for each next on
     `
 Attempts:
   1. one, acme/one: no connection could be made after 12 ms ("Cannot connect"); the upstream was tried again
-  2. one, acme/one: its limit is reached after 3 ms (status 429, slow, request id v1); the next target was tried
+  2. one, acme/one: its limit is reached after 3 ms (status 429, slow, retry after 30 s); the next target was tried
   3. two, acme/one: failed after 5 ms (status 500, "oops"); the next model, acme/b, was tried
   4. two, acme/b: answered after 40 ms
 `,
