@@ -1,6 +1,7 @@
 /** The page with the cost of a month at the upstreams, and its comparison with an upstream's invoice. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
+import { runReport } from "../admin/request_input.ts";
 import { formatUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
@@ -10,7 +11,6 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
@@ -98,16 +98,12 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
 }
 
 /** Reads the sums of each day of a month. @throws {GatewayError} `invalid` if requests of the month are pruned */
-async function readSums(
+function readSums(
   { period, signal }: { period: Period; signal: AbortSignal },
   { gateway: { store: { ledger }, config, catalog } }: RouteContext,
 ): Promise<UpstreamSum[]> {
-  try {
-    return await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, { ...period, signal });
-  } catch (error) {
-    if (!(error instanceof PrunedEntriesError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: "month", cause: error });
-  }
+  const parts = { ledger, config: { ...config, models: catalog.models } };
+  return runReport(() => sumUpstreams(parts, { ...period, signal }), "month");
 }
 
 /** Adds up the days of each upstream and model. */

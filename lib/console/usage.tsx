@@ -1,5 +1,6 @@
 /** The page and the CSV file with usage and cost of a month, by one or two groupings. */
 import type { VNode } from "preact";
+import { runReport } from "../admin/request_input.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { type UsageGrouping, usageReport } from "../billing/reports/usage.ts";
 import type { UsageFigures, UsageLine } from "../billing/reports/schemas.ts";
@@ -35,7 +36,7 @@ async function billPage(
   const { store, config } = context.gateway;
   const parts = { ledger: store.ledger, keys: store.keys, config };
   const groupings = { by, ...(thenBy !== undefined && { thenBy }) };
-  const report = await usageReport(parts, { ...period, ...groupings, signal });
+  const report = await runReport(() => usageReport(parts, { ...period, ...groupings, signal }), "month");
   if (isCsv) return csvResponse(usageCsv(report), `usage-${month}-${groupingsOf(report).join("-")}`);
   const days = await usageReport(parts, { ...period, by: "day", signal });
   const names = groupingsOf(report).map((by) => TITLES[by]);
