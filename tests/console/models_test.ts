@@ -59,7 +59,10 @@ Deno.test("a test asks exactly the chosen target once, and its cost is in the le
   const { html: page } = await browser.get(`/requests/${id}`);
   assertStringIncludes(page, "target test");
   assertStringIncludes(page, "admin key from 127.0.0.1");
-  assertStringIncludes((await browser.get("/usage?by=key")).html, "target test");
+  const links = [page, (await browser.get("/usage?by=key")).html].map((html) =>
+    /href="\/admin\/console(\/[^"]*)">target test</.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "none"
+  );
+  for (const path of links) assertStringIncludes((await browser.get(path)).html, `/requests/${id}`, path);
   const [change] = await gateway.store.operators.changes({ limit: 1 });
   assertEquals([change?.action, change?.author, change?.subject], [
     "test_target",

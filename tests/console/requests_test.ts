@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { freeEntryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser, startConsole } from "./browser.ts";
+import { Browser, signedIn, startConsole } from "./browser.ts";
 import { plainModel } from "../support/plain_model.ts";
 
 const ECHO = {
@@ -63,6 +63,13 @@ Deno.test("the console streams new requests only to a session", async () => {
     assertEquals([script.status, script.headers.get("content-type")], [200, "text/javascript; charset=utf-8"]);
     assertNotMatch(script.html, /innerHTML|eval|https?:/);
   }
+});
+
+Deno.test("the page of a lost request shows no status", async () => {
+  await using gateway = startConsole();
+  await gateway.store.ledger.append([freeEntryOf({ id: "lost", ending: "lost", status: 0 })]);
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  assertMatch((await browser.get("/requests/req_lost")).html, /<dt>Status<\/dt><dd><span class="dim">–</);
 });
 
 Deno.test("a request's page has its arithmetic, its attempts over time, what was dropped, and its ids", async () => {

@@ -5,7 +5,7 @@ import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addFigures, byName, needsEntries, NO_TOKENS } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { requireEntries } from "./kept_entries.ts";
-import { requireKnown } from "./usage_filter.ts";
+import { requireKnown, TEST_KEY_ID, TEST_KEY_NAME } from "./usage_filter.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
@@ -115,11 +115,6 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
   const second = thenBy === "day" ? byName : byCost;
   return await sortSliced(sums, (one, other) => rankOf(one) - rankOf(other) || second(one, other));
 }
-
-/** Id that the ledger has instead of a key's for requests with which operators test a target. */
-export const TEST_KEY_ID = "system:target-test";
-/** Name for {@linkcode TEST_KEY_ID} in reports. */
-export const TEST_KEY_NAME = "target test";
 
 /**
  * Returns the names of keys by id: of all configured keys, and of those stored keys, revoked or not, that have one of
