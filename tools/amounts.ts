@@ -54,7 +54,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/billing/reports/usage.ts": [
     // Tokens.
-    "return input === 0 ? null : Math.floor(100 * read / input);",
+    "return input === 0 ? null : Math.floor(100 * tokens.input_cache_read / input);",
   ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.

@@ -11,14 +11,14 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import type { Period } from "../billing/reports/period.ts";
 import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { addTokens } from "../store/days.ts";
+import { inputTokensOf } from "../store/ledger.ts";
 import { counted } from "../text.ts";
-import { Count, inputOf, State, Table, Usd } from "./format.tsx";
+import { Count, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, csvResponse, type Page, runForm } from "./html.tsx";
 import { ChoiceForm, CsvLink, readChoice, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
@@ -99,7 +99,7 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
 
 /** Reads the sums of each day of a month. @throws {GatewayError} `invalid` if requests of the month are pruned */
 function readSums(
-  { period, signal }: { period: Period; signal: AbortSignal },
+  { period, signal }: Pick<UsageChoice, "period"> & { signal: AbortSignal },
   { gateway: { store: { ledger }, config, catalog } }: RouteContext,
 ): Promise<UpstreamSum[]> {
   const parts = { ledger, config: { ...config, models: catalog.models } };
@@ -130,7 +130,7 @@ function figureCells({ tokens, upstreamCost, cost, ...sum }: UpstreamSum): VNode
   return [
     <Count value={sum.requests} />,
     <Count value={sum.failed} />,
-    <Count value={inputOf(tokens)} />,
+    <Count value={inputTokensOf(tokens)} />,
     <Count value={tokens.completion} />,
     <Count value={sum.images} />,
     <Usd usd={formatUsd(upstreamCost)} />,

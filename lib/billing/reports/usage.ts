@@ -7,7 +7,14 @@ import type { KeyStore } from "../../store/keys.ts";
 import { requireEntries } from "./kept_entries.ts";
 import { requireKnown, TEST_KEY_ID, TEST_KEY_NAME } from "./usage_filter.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
-import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
+import {
+  type BilledTokens,
+  inputTokensOf,
+  type LedgerStore,
+  type UsageBy,
+  type UsageQuery,
+  type UsageSum,
+} from "../../store/ledger.ts";
 
 /** A grouping of a bill. */
 export type UsageGrouping = Exclude<UsageBy, "upstream" | "hour" | "minute">;
@@ -149,9 +156,8 @@ function addSum(total: Sum, sum: Sum): void {
 }
 
 function cachedPercent(tokens: BilledTokens): number | null {
-  const read = tokens.input_cache_read;
-  const input = tokens.prompt + read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-  return input === 0 ? null : Math.floor(100 * read / input);
+  const input = inputTokensOf(tokens);
+  return input === 0 ? null : Math.floor(100 * tokens.input_cache_read / input);
 }
 
 function emptySum(): Sum {
