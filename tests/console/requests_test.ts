@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { freeEntryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser, startConsole } from "./browser.ts";
+import { Browser, signedIn, startConsole } from "./browser.ts";
+import { SCRIPTS } from "../../lib/console/scripts.ts";
 import { plainModel } from "../support/plain_model.ts";
 
 const ECHO = {
@@ -63,6 +64,55 @@ Deno.test("the console streams new requests only to a session", async () => {
     assertEquals([script.status, script.headers.get("content-type")], [200, "text/javascript; charset=utf-8"]);
     assertNotMatch(script.html, /innerHTML|eval|https?:/);
   }
+});
+
+Deno.test("the live list loads again for a request that arrives while it loads", async () => {
+  const events = new Map<string, () => void>();
+  const answers: ((answer: undefined) => void)[] = [];
+  let press = () => {};
+  const button = {
+    dataset: {},
+    setAttribute() {},
+    addEventListener: (_: string, click: () => void) => press = click,
+  };
+  class Stream {
+    addEventListener(name: string, listener: () => void): void {
+      events.set(name, listener);
+    }
+    close(): void {}
+  }
+  const load = () => new Promise<undefined>((resolve) => answers.push(resolve));
+  new Function("document", "EventSource", "fetch", "location", "setTimeout", SCRIPTS["live.js"])(
+    { getElementById: () => button },
+    Stream,
+    load,
+    {},
+    (act: () => void) => {
+      queueMicrotask(act);
+      return 1;
+    },
+  );
+  const settle = () => new Promise((resolve) => setTimeout(resolve));
+  press();
+  await settle();
+  assertEquals(answers.length, 1);
+  events.get("request")?.();
+  events.get("request")?.();
+  await settle();
+  assertEquals(answers.length, 1, "one page at a time");
+  answers[0]?.(undefined);
+  await settle();
+  assertEquals(answers.length, 2, "the requests since then");
+  answers[1]?.(undefined);
+  await settle();
+  assertEquals(answers.length, 2);
+});
+
+Deno.test("the page of a lost request shows no status", async () => {
+  await using gateway = startConsole();
+  await gateway.store.ledger.append([freeEntryOf({ id: "lost", ending: "lost", status: 0 })]);
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  assertMatch((await browser.get("/requests/req_lost")).html, /<dt>Status<\/dt><dd><span class="dim">–</);
 });
 
 Deno.test("a request's page has its arithmetic, its attempts over time, what was dropped, and its ids", async () => {
