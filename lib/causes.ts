@@ -15,7 +15,10 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/BlockedAddress/, "address not allowed"],
   [/ENOTFOUND|EAI_|failed to lookup|dns error|has no address/i, "name not found"],
   [/NotValidForName|not valid for name|ERR_TLS_CERT_ALTNAME/i, "certificate of another host"],
-  [/certificate (?:has )?expired|CERT_HAS_EXPIRED|not ?valid ?yet|\bExpired\b/i, "certificate expired or not yet valid"],
+  [
+    /certificate (?:has )?expired|CERT_HAS_EXPIRED|not ?valid ?yet|\bExpired\b/i,
+    "certificate expired or not yet valid",
+  ],
   [
     /UnknownIssuer|self.signed|unable to (?:get|verify)|CaUsedAsEndEntity|invalid peer certificate/i,
     "certificate not trusted",
