@@ -15,7 +15,10 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/BlockedAddress/, "address not allowed"],
   [/ENOTFOUND|EAI_|failed to lookup|dns error|has no address/i, "name not found"],
   [/NotValidForName|not valid for name|ERR_TLS_CERT_ALTNAME/i, "certificate of another host"],
-  [/certificate (?:has )?expired|CERT_HAS_EXPIRED|not ?valid ?yet|\bExpired\b/i, "certificate expired or not yet valid"],
+  [
+    /certificate (?:has )?expired|CERT_HAS_EXPIRED|not ?valid ?yet|\bExpired\b/i,
+    "certificate expired or not yet valid",
+  ],
   [
     /UnknownIssuer|self.signed|unable to (?:get|verify)|CaUsedAsEndEntity|invalid peer certificate/i,
     "certificate not trusted",
@@ -28,9 +31,12 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/InvalidContentType|InvalidMessage|corrupt message|received fatal alert|AlertReceived/i, "no proper TLS"],
   [/ConnectionRefused|ECONNREFUSED|connection refused/i, "connection refused"],
   [/ConnectionReset|ECONNRESET|EPIPE|BrokenPipe|reset by peer|broken pipe/i, "connection reset"],
-  [/UnexpectedEof|ConnectionEnded|ConnectionAborted|unexpected end of file|close_notify/i, "connection ended"],
+  [
+    /UnexpectedEof|ConnectionEnded|CONNECTION_(?:CLOSED|ENDED|DESTROYED)|ConnectionAborted|unexpected end of file|close_notify/i,
+    "connection ended",
+  ],
   [/EHOSTUNREACH|ENETUNREACH|no route to host|network is unreachable/i, "network unreachable"],
-  [/TimedOut|ETIMEDOUT|TimeoutError|LateError|NoAnswer|timed out/i, "timeout"],
+  [/TimedOut|ETIMEDOUT|CONNECT_TIMEOUT|TimeoutError|LateError|NoAnswer|timed out/i, "timeout"],
   [/ENOSPC|no space left|database or disk is full|EDQUOT|quota exceeded/i, "disk full"],
   [/EROFS|read-only (?:file system|transaction)|readonly database/i, "read-only"],
   [/EACCES|EPERM|PermissionDenied|permission denied|NotCapable|unable to open database file/i, "permission missing"],

@@ -73,10 +73,15 @@ Deno.test("faultOf() names disk errors with their path, and never only a type", 
     ["Permission denied (os error 13): open '/data/x'", "permission missing"],
     ["invalid peer certificate: Expired", "certificate expired or not yet valid"],
     ["invalid peer certificate: certificate expired: verification time 2", "certificate expired or not yet valid"],
-    ["invalid peer certificate: certificate not valid yet: verification time 2", "certificate expired or not yet valid"],
+    [
+      "invalid peer certificate: certificate not valid yet: verification time 2",
+      "certificate expired or not yet valid",
+    ],
     ['invalid peer certificate: certificate not valid for name "a"', "certificate of another host"],
     ["received fatal alert: ProtocolVersion", "no common version of TLS"],
     ["Connection reset by peer (os error 104)", "connection reset"],
+    ["write CONNECT_TIMEOUT 127.0.0.1:5432", "timeout"],
+    ["write CONNECTION_CLOSED 127.0.0.1:5432", "connection ended"],
   ];
   const ofPostgres: [code: string, message: string, fault: string][] = [
     ["25006", "cannot execute INSERT in a read-only transaction", "read-only"],

@@ -88,6 +88,14 @@ const LATE_START_MS = 1_000;
 /** The charge of a request that failed or was refused. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
 
+/** The output limit of an attempt, in tokens. */
+export interface OutputLimit {
+  /** The limit that the gateway set for a budget. */
+  cap?: number;
+  /** The limit that the client set. */
+  requested?: number | undefined;
+}
+
 /**
  * Meters one request. The request ends once, with the first call of `deliver` or `fail`: then the meter releases its
  * limits and holds, and writes its entry.
@@ -116,7 +124,7 @@ export class Meter {
   /** The ended attempts; `undefined` until one fails or starts late, since most requests succeed at their first. */
   #attemptList: EntryAttempt[] | undefined;
   #dropped: readonly string[] = [];
-  #maxTokens: number | undefined;
+  #outputLimit: OutputLimit | undefined;
   #firstMs: number | undefined;
   #ended = false;
   /** Resolves when the request has ended and its entry is written or queued. */
@@ -259,9 +267,9 @@ export class Meter {
     this.#dropped = members;
   }
 
-  /** Records the output limit that the gateway set on the current attempt for a budget; undefined: none. */
-  limitOutput(maxTokens: number | undefined): void {
-    this.#maxTokens = maxTokens;
+  /** Records the output limit of the current attempt. */
+  limitOutput(limit: OutputLimit): void {
+    this.#outputLimit = limit;
   }
 
   /** Records the time of the first event or byte of the answer. */
@@ -284,7 +292,8 @@ export class Meter {
     try {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet, details: billed } = this.#bill(delivered, terms);
-      const details = this.#details(billed);
+      const requested = ending === "length" ? this.#outputLimit?.requested : undefined;
+      const details = this.#details(requested === undefined ? billed : { ...billed, requested_max_tokens: requested });
       const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#reservation.held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
@@ -384,7 +393,7 @@ export class Meter {
     const dropped = this.#dropped.length === 0 ? undefined : this.#dropped;
     const affinity = this.#affinity;
     const skipped = this.#skipped;
-    const max_tokens = this.#maxTokens;
+    const max_tokens = this.#outputLimit?.cap;
     // A list of attempts contains the id.
     const request_id = attempts === undefined ? this.#requestId : undefined;
     const hasMore =

@@ -102,7 +102,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
     signal,
   });
   state.beginAttempt(attempt, dropped);
-  state.meter.limitOutput(cap?.tokens);
+  state.meter.limitOutput(cap === undefined ? { requested: prompt.maxTokens } : { cap: cap.tokens });
   record.upstreamProtocol = upstream.protocolFor?.(prompt.protocol, target);
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;

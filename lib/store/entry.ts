@@ -170,6 +170,8 @@ export interface EntryDetails {
   dropped?: readonly string[];
   /** The output limit that the gateway set, because the budget could not pay for a longer answer. */
   max_tokens?: number;
+  /** The client's own output limit, if the answer ended at an output limit. */
+  requested_max_tokens?: number;
   /**
    * `hit`: the target that has the conversation in its prompt cache answered. `miss`: no target has it there. `moved`:
    * another target answered. Absent if there was no choice of targets, or no conversation.

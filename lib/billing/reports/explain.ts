@@ -48,6 +48,7 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     why: whyText(entry, keyName) ?? null,
     dropped: entry.details?.dropped ?? [],
     max_tokens: entry.details?.max_tokens ?? null,
+    requested_max_tokens: entry.details?.requested_max_tokens ?? null,
     user: entry.details?.user ?? null,
     tags: entry.details?.tags ?? [],
     first_ms: entry.firstMs ?? null,

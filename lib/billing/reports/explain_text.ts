@@ -71,10 +71,7 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
     ["Images", images > 0 ? grouped(images) : null],
     ["Image sizes", image_sizes && sizesText(image_sizes)],
     ["Dropped", request.dropped.join(", ") || null],
-    [
-      "Output limit",
-      request.max_tokens === null ? null : `${grouped(request.max_tokens)} tokens: the budget could not pay for more`,
-    ],
+    ["Output limit", outputLimitText(request)],
     ["User", request.user],
     ["Tags", request.tags.join(", ") || null],
     ["Service tier", request.service_tier],
@@ -86,6 +83,11 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
     ["Token counts", SOURCES[request.source]],
     ["Ledger", `entry ${seq}${price_version === null ? "" : `, price version ${price_version}`}`],
   ];
+}
+
+function outputLimitText({ max_tokens, requested_max_tokens }: EndedRequest): string | null {
+  if (max_tokens !== null) return `${grouped(max_tokens)} tokens: the budget could not pay for more`;
+  return requested_max_tokens === null ? null : `${grouped(requested_max_tokens)} tokens: the client asked for no more`;
 }
 
 /** Least time outside of the attempts that is shown, in milliseconds. */

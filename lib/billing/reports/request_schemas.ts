@@ -117,6 +117,9 @@ const endedRequest = z.strictObject({
   max_tokens: count.nullable().describe(
     "Output limit that the gateway set, because the budget could not pay for a longer answer; null if it set none",
   ),
+  requested_max_tokens: count.nullable().describe(
+    "Output limit that the client set; null if it set none, or if the answer did not end at an output limit",
+  ),
   user: z.string().nullable().describe("The end user that the client named"),
   tags: z.array(z.string()).readonly(),
   first_ms: z.number().nullable(),

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { explainRequest } from "../../../lib/billing/reports/explain.ts";
 import type { EndedRequest } from "../../../lib/billing/reports/request_schemas.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
-import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
+import type { Entry, EntryAttempt, EntryDetails, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
@@ -304,7 +304,15 @@ Deno.test("explainRequest() gives the facts of the last attempt as the cause of 
 Deno.test("explanationText() lists the attempts, and the reason for each next one", async () => {
   const attempts = [
     { upstream: "one", model: "acme/one", outcome: "unreachable", ms: 12, message: "Cannot connect" },
-    { upstream: "one", model: "acme/one", outcome: "limited", ms: 3, status: 429, code: "slow", retry_after_ms: 30_000 },
+    {
+      upstream: "one",
+      model: "acme/one",
+      outcome: "limited",
+      ms: 3,
+      status: 429,
+      code: "slow",
+      retry_after_ms: 30_000,
+    },
     { upstream: "two", model: "acme/one", outcome: "failure", ms: 5, status: 500, message: "oops" },
     { upstream: "two", model: "acme/b", outcome: "success", ms: 40 },
   ];
@@ -319,4 +327,12 @@ Attempts:
   4. two, acme/b: answered after 40 ms
 `,
   );
+});
+
+Deno.test("explanationText() shows the limit at which an answer ended, whoever set it", async () => {
+  const limitOf = async (details: EntryDetails) =>
+    /Output limit: (.*)/.exec(explanationText(await explain(entryOf({ ending: "length", details }))))?.[1];
+  assertEquals(await limitOf({ requested_max_tokens: 1_600 }), "1,600 tokens: the client asked for no more");
+  assertEquals(await limitOf({ max_tokens: 20 }), "20 tokens: the budget could not pay for more");
+  assertEquals(await limitOf({}), undefined);
 });
