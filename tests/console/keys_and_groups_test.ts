@@ -18,6 +18,22 @@ function valueOf(html: string, name: string): string | undefined {
   return / value="([^"]*)"/.exec(tag)?.[1];
 }
 
+Deno.test("a form keeps lists that permit nothing, and limits that only replace those of the group", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const rules = { models: [], endpoints: [], ips: ["10.0.0.0/8"], limits: { report_only: false } };
+  const { id } = await gateway.addKey({ rules });
+  const path = `/keys/${id}`;
+  const { html } = await browser.get(path);
+  const form = Object.fromEntries(["models", "endpoints", "ips"].map((name) => [name, valueOf(html, name) ?? ""]));
+  assertEquals(form, { models: "none", endpoints: "none", ips: "10.0.0.0/8" });
+  await browser.post(path, { ...form, action: "change", group: "poor" });
+  const changed = await gateway.store.keys.find(id);
+  assertEquals([changed?.group, changed?.rules], ["poor", rules]);
+  await browser.post(path, { ...form, action: "change", models: "" });
+  assertEquals((await gateway.store.keys.find(id))?.rules.models, undefined);
+});
+
 Deno.test("a form changes group, rules, budget and expiry of a key, and keeps what it does not name", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway);
