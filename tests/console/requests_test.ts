@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes
 import { freeEntryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, signedIn, startConsole } from "./browser.ts";
+import { REQUEST_PARAMETERS } from "../../lib/billing/reports/requests.ts";
 import { SCRIPTS } from "../../lib/console/scripts.ts";
 import { plainModel } from "../support/plain_model.ts";
 
@@ -22,6 +23,10 @@ Deno.test("the list of requests is the same as CSV, of all pages and with the pa
   await browser.signIn(VIEWER_KEY);
   const list = await browser.get(`/requests?model=${encodeURIComponent(hostile)}`);
   assertNotMatch(list.html, /<script>alert/);
+  const shown = [...list.html.matchAll(/<(?:input|select)[^>]* name="(\w+)"/g)].map(([, name]) => name)
+    .filter((name) => name !== "csrf");
+  const filters = REQUEST_PARAMETERS.filter((name) => !["limit", "cursor", "after_seq"].includes(name));
+  assertEquals(shown.toSorted(), filters.toSorted(), "no filter is lost when the form is sent again");
   assertStringIncludes(list.html, `requests.csv?${new URLSearchParams({ model: hostile })}"`);
   const all = await browser.get("/requests.csv?limit=3");
   assertEquals(all.headers.get("content-type"), "text/csv; charset=utf-8");
@@ -108,10 +113,11 @@ Deno.test("the live list loads again for a request that arrives while it loads",
   assertEquals(answers.length, 2);
 });
 
-Deno.test("the page of a lost request shows no status", async () => {
+Deno.test("a lost request has neither a status nor a duration", async () => {
   await using gateway = startConsole();
-  await gateway.store.ledger.append([freeEntryOf({ id: "lost", ending: "lost", status: 0 })]);
+  await gateway.store.ledger.append([freeEntryOf({ id: "lost", ending: "lost", status: 0, totalMs: 9_000 })]);
   const browser = await signedIn(gateway, VIEWER_KEY);
+  assertNotMatch((await browser.get("/requests")).html, /9 s/);
   assertMatch((await browser.get("/requests/req_lost")).html, /<dt>Status<\/dt><dd><span class="dim">–</);
 });
 
