@@ -76,6 +76,8 @@ class Cutter implements ImageCutter {
         at++;
         continue;
       }
+      // `#keep` refuses the text below.
+      if (at - from > MAX_REST_LENGTH) break;
       if (this.#step(text.charAt(at++))) {
         this.#keep(`${text.slice(from, at)}${this.#count++}`);
         this.#image = [];

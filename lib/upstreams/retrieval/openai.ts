@@ -76,6 +76,7 @@ export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankReque
   if (!Array.isArray(value.results) || !value.results.every(isResult)) {
     throw unreadable("expected a list of results, each with the index of a document and its relevance_score");
   }
+  if (value.results.length > documents.length) throw unreadable("it has more results than documents");
   const meta = isObject(value.meta) ? value.meta : {};
   const billed = isObject(meta.billed_units) ? meta.billed_units : {};
   const searches = plausible(billed.search_units, MAX_SEARCHES);

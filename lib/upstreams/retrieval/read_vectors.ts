@@ -48,7 +48,7 @@ export function requireVectors({ vectors }: VectorAnswer, { count }: WantedVecto
 function* cutVectors(
   text: string,
   member: string,
-  { dimensions, base64 }: WantedVectors,
+  { count, dimensions, base64 }: WantedVectors,
 ): Generator<void, { vectors: string[]; skeleton: string }> {
   // This cannot match inside a JSON string, where the quotes would be escaped.
   const start = new RegExp(`"${member}"\\s*:\\s*(?=[["])`, "g");
@@ -56,6 +56,7 @@ function* cutVectors(
   let skeleton = "";
   let copied = 0;
   while (start.test(text)) {
+    if (vectors.length === count) throw unreadable(`expected ${count} vectors, got more`);
     const from = start.lastIndex;
     const close = text.indexOf(text[from] === "[" ? "]" : '"', from + 1);
     if (close < 0) throw unreadable("a vector has no end");

@@ -89,6 +89,7 @@ Deno.test("rerank: invalid rankings lead to the next target", async () => {
     json({ results: [{ index: 2, relevance_score: 1 }] }),
     json({ results: [{ index: 0 }] }),
     json({ results: [{ index: -1, relevance_score: 1 }] }),
+    json({ results: [...RESULTS, ...RESULTS, ...RESULTS, ...RESULTS] }),
   ];
   for (const answer of answers) {
     await using first = startUpstream(() => answer);

@@ -1,4 +1,5 @@
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { GatewayError } from "../../../lib/errors.ts";
 import { imageCutter } from "../../../lib/upstreams/openai_images/cut_images.ts";
 import type { ImageEvent } from "../../../lib/images/types.ts";
 import { watchTurns, workedMs } from "../../support/turns.ts";
@@ -224,3 +225,10 @@ function inPieces(bytes: Uint8Array<ArrayBuffer>, size: number): ReadableStream<
     },
   });
 }
+
+Deno.test("A long event without an image is refused before all of it is read", () => {
+  const event = `{"type":"${"x".repeat(100_000_000)}`;
+  const started = workedMs();
+  assertThrows(() => imageCutter("event").push(event), GatewayError, "too long");
+  assert(workedMs() - started < 700);
+});

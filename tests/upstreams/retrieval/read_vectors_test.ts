@@ -3,6 +3,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { readEmbeddingsAnswer } from "../../../lib/upstreams/retrieval/openai.ts";
 import { readGeminiBatch } from "../../../lib/upstreams/retrieval/gemini.ts";
 import { seeded } from "../../support/random.ts";
+import { workedMs } from "../../support/turns.ts";
 import { rounds } from "../../support/skip.ts";
 
 const ANSWERS = [
@@ -25,6 +26,14 @@ Deno.test("vectors of millions of numbers are refused", async () => {
     const read = readEmbeddingsAnswer(answer, { count: 1, dimensions: 2, base64: false });
     await assertRejects(() => read, GatewayError, "expected vectors of 2 dimensions");
   }
+});
+
+Deno.test("an answer with more vectors than inputs is refused at the first surplus one", async () => {
+  const answer = `{"data":[${'{"embedding":[1,2]},'.repeat(1_000_000)}{}]}`;
+  const started = workedMs();
+  const read = readEmbeddingsAnswer(answer, { count: 1, dimensions: 2, base64: false });
+  await assertRejects(() => read, GatewayError, "expected 1 vectors, got more");
+  assert(workedMs() - started < 1_000);
 });
 
 Deno.test("an answer with any changed character gives valid JSON vectors or an error", async () => {
