@@ -41,6 +41,10 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     "const tokensOfShorterSide = Math.floor((2 * TOKENS_OF_LONGER_SIDE * shorter + longer) / (2 * longer));",
     "return Math.ceil(TOKENS_OF_LONGER_SIDE * tokensOfShorterSide * (2_000_000 + width * height) / 4_000_000);",
   ],
+  "lib/billing/reports/budget_report.ts": [
+    // Percent, as a whole number.
+    "return budget === 0n ? 100 : Number((parseUsd(spent_usd) + parseUsd(held_usd)) * 100n / budget);",
+  ],
   "lib/billing/reports/latencies.ts": [
     // Milliseconds and requests.
     "const samplesPerStep = Math.max(1, Math.ceil(SAMPLES_PER_PERIOD / steps.length));",
@@ -54,7 +58,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   "lib/billing/reports/usage.ts": [
     // Tokens.
-    "return input === 0 ? null : Math.floor(100 * read / input);",
+    "return input === 0 ? null : Math.floor(100 * tokens.input_cache_read / input);",
   ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.

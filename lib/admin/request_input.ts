@@ -1,7 +1,7 @@
 /** Reads and validates bodies and queries of admin requests. */
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
-import { ReportQueryError } from "../billing/reports/report_errors.ts";
+import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
 import { EMPTY_BODY } from "../server/body.ts";
 import { readTarget } from "../server/route_matcher.ts";
@@ -48,13 +48,18 @@ export function readQuery<Name extends string>(
   return values;
 }
 
-/** Runs a report whose parameters come from a query. @throws {GatewayError} `invalid`, with the wrong parameter */
-export async function runReport<Report>(run: () => Promise<Report>): Promise<Report> {
+/**
+ * Runs a report whose parameters come from a query.
+ * @param period name of the parameter with the period or its start
+ * @throws {GatewayError} `invalid`, with the wrong parameter
+ */
+export async function runReport<Report>(run: () => Promise<Report>, period = "since"): Promise<Report> {
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof ReportQueryError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+    if (!(error instanceof ReportQueryError || error instanceof PrunedEntriesError)) throw error;
+    const param = error instanceof ReportQueryError ? error.param : period;
+    throw new GatewayError("invalid", error.message, { param, cause: error });
   }
 }
 

@@ -2,14 +2,14 @@
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
-import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import { type Period, type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
+import type { UpstreamReport, UsageReport } from "../billing/reports/schemas.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams } from "../billing/reports/upstreams.ts";
 import { keyNames, readGroupings, usageReport } from "../billing/reports/usage.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
-import { readQuery } from "./request_input.ts";
+import { readQuery, runReport } from "./request_input.ts";
 
 /** Names of the query's parameters. */
 const PARAMETERS = ["since", "until", "period", "by", "key", "group", "model", "user", "tag", "upstream"] as const;
@@ -23,28 +23,15 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   const { store: { ledger, keys }, config, catalog, now } = gateway;
   const { signal } = request;
   const period = periodOf({ since, until, period: name }, now());
-  try {
+  const report = await runReport<UpstreamReport | UsageReport>(async () => {
     const only = await readUsageFilter(filter, { keys, config });
-    const options = { ...period, only, signal, upstream };
-    const report = by === "upstream"
-      ? await upstreamReport(
-        await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, options),
-        period,
-      )
-      : await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
-    return await streamedAdminResponse(report);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    const param = parameterAtFault(error, name === undefined ? "since" : "period");
-    if (param === undefined) throw error;
-    throw new GatewayError("invalid", error.message, { param, cause: error });
-  }
-}
-
-/** Returns the name of the parameter that caused an error; `undefined` if none did. */
-function parameterAtFault(error: RangeError, periodParameter: string): string | undefined {
-  if (error instanceof ReportQueryError) return error.param;
-  return error instanceof PrunedEntriesError ? periodParameter : undefined;
+    if (by !== "upstream") {
+      return await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
+    }
+    const parts = { ledger, config: { ...config, models: catalog.models } };
+    return await upstreamReport(await sumUpstreams(parts, { ...period, only, signal, upstream }), period);
+  }, name === undefined ? "since" : "period");
+  return await streamedAdminResponse(report);
 }
 
 function groupingsOf(text: string): ReturnType<typeof readGroupings> {

@@ -13,17 +13,16 @@ import {
   type TokenUsage,
 } from "../protocols/canonical/types.ts";
 import type { JsonObject } from "../json/mod.ts";
-import type { BilledExtra, BilledTokens, ContextTier, EntryDetails, PriceSheet } from "../store/ledger.ts";
-import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 import {
-  type ContextSheets,
-  costOfExtras,
-  costOfTokens,
-  type ExtraPrices,
+  type BilledExtra,
+  type BilledTokens,
+  type ContextTier,
+  type EntryDetails,
   inputTokensOf,
-  pricesOf,
-  unitPrices,
-} from "./price.ts";
+  type PriceSheet,
+} from "../store/ledger.ts";
+import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
+import { type ContextSheets, costOfExtras, costOfTokens, type ExtraPrices, pricesOf, unitPrices } from "./price.ts";
 import type { Target } from "../catalog/model.ts";
 import type { Pricing } from "../catalog/price_schema.ts";
 import { windowAt } from "../catalog/catalog.ts";

@@ -17,6 +17,12 @@ const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
 /** An object stream, which since PDF 1.5 may hold compressed page objects. */
 const OBJECT_STREAM = /\/Type\s*\/ObjStm\b[^]{0,400}?stream\r?\n/g;
 
+/** The children of a node, and a reference in them. */
+const KIDS = /\/Kids\s*\[([^\]]*)/g;
+const REFERENCE = /(?<!\d)(\d{1,10})\s+\d{1,5}\s+R/g;
+/** Most repetitions of a page that count: more than any vendor reads. */
+const MAX_REPETITIONS = 10_000;
+
 /** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */
 export interface InflateBudget {
   bytes: number;
@@ -37,6 +43,7 @@ export function pagesBySize(base64: string): number {
  * because the budget is spent, it estimates them by the size of the file.
  */
 export function* countPdfPages(base64: string, budget: InflateBudget): Generator<void, number> {
+  const repetitions = new Repetitions();
   let pages = 0;
   for (let from = 0; from < base64.length; from += DIGITS_PER_STEP) {
     const end = from + DIGITS_PER_STEP;
@@ -45,14 +52,39 @@ export function* countPdfPages(base64: string, budget: InflateBudget): Generator
     // A match that begins in the overlap is counted in the next step.
     const ownBytes = DIGITS_PER_STEP / 4 * 3;
     pages += countPages(text, ownBytes);
+    repetitions.read(text, ownBytes);
     for (const match of text.matchAll(OBJECT_STREAM)) {
       if (match.index >= ownBytes || budget.bytes <= 0) break;
-      pages += countPages(inflate(bytes.subarray(match.index + match[0].length), budget), MAX_STREAM_BYTES);
+      const objects = inflate(bytes.subarray(match.index + match[0].length), budget);
+      pages += countPages(objects, MAX_STREAM_BYTES);
+      repetitions.read(objects, MAX_STREAM_BYTES);
       yield;
     }
     yield;
   }
-  return pages > 0 ? pages : pagesBySize(base64);
+  return (pages > 0 ? pages : pagesBySize(base64)) * repetitions.count;
+}
+
+/** Counts how often nodes name the same child: a page is then read several times. Usual files do not repeat any. */
+class Repetitions {
+  /** Product of the most repetitions in each node, because a repeated child may itself repeat its children. */
+  count = 1;
+
+  /** Reads the nodes that begin before an index. */
+  read(text: string, end: number): void {
+    for (const { index, 1: kids = "" } of text.matchAll(KIDS)) {
+      if (index >= end || this.count >= MAX_REPETITIONS) return;
+      const times = new Map<number, number>();
+      let most = 1;
+      for (const [, digits] of kids.matchAll(REFERENCE)) {
+        const id = Number(digits);
+        const count = (times.get(id) ?? 0) + 1;
+        times.set(id, count);
+        most = Math.max(most, count);
+      }
+      this.count = Math.min(this.count * most, MAX_REPETITIONS);
+    }
+  }
 }
 
 /** Counts the page objects that begin before an index. */

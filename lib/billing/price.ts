@@ -170,11 +170,6 @@ export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   return false;
 }
 
-/** Returns the number of all input tokens, by which context tiers are chosen. */
-export function inputTokensOf(tokens: BilledTokens): number {
-  return INPUT_CLASSES.reduce((sum, name) => sum + tokens[name], 0);
-}
-
 /** Returns the exact price of one token of a class, as `unitPrices` does for all classes. */
 export function unitPrice(sheet: Readonly<PriceSheet>, name: PriceClass): Amount {
   return unitPrices(sheet)[name];

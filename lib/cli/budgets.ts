@@ -1,7 +1,8 @@
 /** `budgets`: shows the spent, held and remaining amounts of the budgets of groups, keys and end users. */
 import { csvText } from "../csv.ts";
-import { parseUsd, roundUsd } from "../billing/money.ts";
-import type { BudgetLine, BudgetState } from "../billing/reports/schemas.ts";
+import { roundUsd } from "../billing/money.ts";
+import { usedPercent } from "../billing/reports/budget_report.ts";
+import type { BudgetLine } from "../billing/reports/schemas.ts";
 import { BUDGET_PARAMETERS, type BudgetTexts, findBudgets } from "../billing/reports/budget_search.ts";
 import { readFlags, type ReportCommand } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
@@ -44,7 +45,7 @@ function table(lines: readonly BudgetLine[], isExact: boolean): string {
       line.period,
     ],
     ...[line.budget_usd, usd(line.spent_usd), usd(line.held_usd), usd(line.left_usd)],
-    ...[usedText(line), line.resets_at?.replace(".000Z", "Z") ?? "never"],
+    ...[`${usedPercent(line)}%`, line.resets_at?.replace(".000Z", "Z") ?? "never"],
   ]);
   const header = [
     ...["SCOPE", "NAME", ...hasUsers ? ["USER"] : [], "GROUP", "PERIOD"],
@@ -53,10 +54,4 @@ function table(lines: readonly BudgetLine[], isExact: boolean): string {
   return tableText([header, ...rows], {
     right: ["BUDGET USD", "SPENT USD", "HELD USD", "LEFT USD", "USED"].map((name) => header.indexOf(name)),
   });
-}
-
-/** Returns the part of a budget that is spent or held, such as `42%`, rounded down so that 100 % means all of it. */
-function usedText({ budget_usd, spent_usd, held_usd }: BudgetState): string {
-  const budget = parseUsd(budget_usd);
-  return budget === 0n ? "-" : `${(parseUsd(spent_usd) + parseUsd(held_usd)) * 100n / budget}%`;
 }

@@ -10,7 +10,7 @@ import { addressWithoutPassword } from "../config/address.ts";
 import { listenersOf } from "../server/surface.ts";
 import { type Warning, warningText } from "./warnings/warning.ts";
 import { allWarnings } from "./warnings/warnings.ts";
-import { budgetText, limitsText, listText } from "./key_text.ts";
+import { budgetText, limitsText, listText, userBudgetText } from "./key_text.ts";
 import { jsonText, writeOut } from "./output.ts";
 import { priceText } from "./price_text.ts";
 
@@ -112,7 +112,7 @@ function groupLines(name: string, { group, models }: { group: Group; models: rea
     ["limits", group.limits && limitsText(group.limits)],
     ["budget", group.budget && budgetText(group.budget)],
     ["each key", eachKey.length > 0 && eachKey.join("; ")],
-    ["each end user of a key", group.user_budget && budgetText(group.user_budget)],
+    ["keys", group.user_budget && userBudgetText(group.user_budget)],
   ];
   return [
     `  ${name}: models ${listText(group.models)} (${usableBy(group, models)} of ${models.length}); ` +

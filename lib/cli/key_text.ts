@@ -67,7 +67,8 @@ export function budgetText({ usd, period }: Budget): string {
   return `${usd} USD ${periodText(period)}`;
 }
 
-function userBudgetText({ require_user, ...budget }: UserBudget): string {
+/** Formats a budget of end users, such as `5 USD per month for each end user, who must be named`. */
+export function userBudgetText({ require_user, ...budget }: UserBudget): string {
   return `${budgetText(budget)} for each end user${require_user ? ", who must be named" : ""}`;
 }
 

@@ -26,6 +26,9 @@ export async function models(
   });
   switch (command) {
     case "models import": {
+      if (values.only !== undefined && !switches.has("catalog")) {
+        throw new UsageError("Expected --catalog together with --only");
+      }
       const list = await readList(operand);
       if (!switches.has("catalog")) return compare(config, list, { isJson, name: operand });
       const { mtime } = await Deno.stat(operand);

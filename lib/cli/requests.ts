@@ -96,6 +96,6 @@ function cells(
 ): string[] {
   return [
     ...[at.replace(/\.\d+Z$/, "Z"), key, group, model ?? "-", upstream ?? "-", String(status ?? "-"), reason ?? ending],
-    ...[String(total_ms), roundUsd(cost_usd), id],
+    ...[ending === "lost" ? "-" : String(total_ms), roundUsd(cost_usd), id],
   ];
 }

@@ -50,7 +50,7 @@ export async function runConfigured(
         from: invocation.values.from ?? "",
         to: invocation.values.to ?? "",
         vendor: invocation.values.vendor,
-        bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
+        readInput: async () => new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
       });
     case "console":
       return await (await import("./console.ts")).printSignInLink({ config });

@@ -16,19 +16,18 @@ export interface TranslateOptions {
   from: string;
   to: string;
   vendor?: string;
-  /** The request body. */
-  bytes: Uint8Array<ArrayBuffer>;
+  /** Reads the request body. */
+  readInput: () => Promise<Uint8Array<ArrayBuffer>>;
 }
 
 /**
  * Prints the upstream's body on standard output and the dropped parameters on standard error. Returns the exit code.
+ * @throws {UsageError} if a flag is wrong, before the body is read
  */
-export async function translate({ config, from, to, vendor, bytes }: TranslateOptions): Promise<number> {
-  const target = translationTarget({ from, to, vendor });
-  if (typeof target === "string") return fail(target);
-  const { codec, protocol, vendorName: name, vendor: facts, quirk } = target;
+export async function translate({ config, from, to, vendor, readInput }: TranslateOptions): Promise<number> {
+  const { codec, protocol, vendorName: name, vendor: facts, quirk } = translationTarget({ from, to, vendor });
   try {
-    const { value } = await parseBody(bytes);
+    const { value } = await parseBody(await readInput());
     const catalog = createCatalog(config);
     const { body, dropped } = translateRequest(value, {
       codec,
@@ -44,11 +43,7 @@ export async function translate({ config, from, to, vendor, bytes }: TranslateOp
     return 0;
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
-    return fail(`${error.status}: ${error.message}`);
+    writeErr(`${error.status}: ${error.message}\n`);
+    return 1;
   }
-}
-
-function fail(message: string): number {
-  writeErr(`${message}\n`);
-  return 1;
 }

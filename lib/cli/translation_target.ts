@@ -4,6 +4,7 @@ import { CLIENT_CODECS } from "../protocols/client_codecs.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { isVendorName, protocolsOf, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { UsageError } from "./arguments.ts";
 
 /** Default vendor of each protocol. */
 const DEFAULT_VENDORS: Readonly<Record<Protocol, VendorName>> = {
@@ -24,23 +25,25 @@ export interface TranslationTarget {
   quirk: typeof QUIRKS[VendorName];
 }
 
-/** Looks up the names. Returns the problem as a line of text if a name is unknown or the vendor lacks the protocol. */
+/** Looks up the names. @throws {UsageError} if a name is unknown or the vendor lacks the protocol */
 export function translationTarget(
   { from, to, vendor }: { from: string; to: string; vendor: string | undefined },
-): TranslationTarget | string {
+): TranslationTarget {
   if (!Object.hasOwn(CLIENT_CODECS, from)) {
-    return `Unknown protocol "${from}"; known: ${Object.keys(CLIENT_CODECS).join(", ")}`;
+    throw new UsageError(`Unknown protocol "${from}" of --from; known: ${Object.keys(CLIENT_CODECS).join(", ")}`);
   }
   if (!Object.hasOwn(DEFAULT_VENDORS, to)) {
-    return `Unknown protocol "${to}"; known: ${Object.keys(DEFAULT_VENDORS).join(", ")}`;
+    throw new UsageError(`Unknown protocol "${to}" of --to; known: ${Object.keys(DEFAULT_VENDORS).join(", ")}`);
   }
   const protocol = to as Protocol;
   const name = vendor ?? DEFAULT_VENDORS[protocol];
-  if (!isVendorName(name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
+  if (!isVendorName(name)) {
+    throw new UsageError(`Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`);
+  }
   const known: Vendor = vendorOf(name);
   const supported = protocolsOf(known);
   if (!supported.includes(protocol)) {
-    return `Vendor "${name}" does not support protocol "${to}"; it supports: ${supported.join(", ")}`;
+    throw new UsageError(`Vendor "${name}" does not support protocol "${to}"; it supports: ${supported.join(", ")}`);
   }
   return { codec: CLIENT_CODECS[from as Protocol], protocol, vendorName: name, vendor: known, quirk: QUIRKS[name] };
 }

@@ -1,7 +1,7 @@
 /** Checks of embeddings in OpenAI's format. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Checks, expectThat, shaped, Skip } from "./check.ts";
+import { type Checks, expectThat, Mismatch, shaped, show, Skip } from "./check.ts";
 import { checkHeader } from "./http_checks.ts";
 import { answerOf, bodyOf, type ModelPart, refusalChecks } from "./model_part.ts";
 import { objectOf } from "./sse.ts";
@@ -45,6 +45,14 @@ function dot(first: readonly number[] = [], second: readonly number[] = []): num
   return first.reduce((sum, value, at) => sum + value * (second[at] ?? 0), 0);
 }
 
+function readFloats(base64: string): number[] {
+  try {
+    return Array.from(new Float32Array(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0)).buffer));
+  } catch {
+    throw new Mismatch("floats in base64", show(base64));
+  }
+}
+
 /** Checks of embeddings. */
 export const EMBEDDINGS: Checks = {
   async whole(context) {
@@ -62,8 +70,7 @@ export const EMBEDDINGS: Checks = {
     const [expected] = await requestNumbers(context);
     const [seen] = await requestVectors(context, { encoding_format: "base64" });
     expectThat(typeof seen === "string", { expected: "base64", seen });
-    const bytes = Uint8Array.from(atob(seen), (char) => char.charCodeAt(0));
-    const numbers = Array.from(new Float32Array(bytes.buffer));
+    const numbers = readFloats(seen);
     expectThat(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
     const cosine = dot(numbers, expected) / Math.sqrt(dot(numbers, numbers) * dot(expected, expected));
     expectThat(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });

@@ -105,7 +105,7 @@ export const MODELS: Checks = {
   },
   async native(context) {
     const body = objectOf((await getNativeList(context)).text, "the catalog");
-    expectThat(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
+    expectThat(Array.isArray(body.data) && body.data.length > 0, { expected: "data, a list", seen: body.data });
     body.data.forEach((row, index) => shaped(nativeForm, row, `data.${index}`));
     const { has_more } = body;
     expectThat(has_more === undefined || typeof has_more === "boolean", {

@@ -49,7 +49,7 @@ export interface HttpAnswer {
 /** An answer whose body is still open, for checks of disconnecting clients. */
 export interface OpenAnswer {
   status: number;
-  /** Waits for the first bytes of the body; false if the body is empty. */
+  /** Waits for the first bytes of the body; false if the body is empty. @throws {Mismatch} if it breaks off before */
   first(): Promise<boolean>;
   disconnect(): void;
 }
@@ -135,7 +135,13 @@ export class SuiteContext {
     const reader = response.body?.getReader();
     return {
       status: response.status,
-      first: async () => (await reader?.read())?.value !== undefined,
+      async first() {
+        try {
+          return (await reader?.read())?.value !== undefined;
+        } catch (error) {
+          throw error instanceof Mismatch ? error : new Mismatch("a body", causeOf(error));
+        }
+      },
       disconnect() {
         end();
         abort();

@@ -1,13 +1,12 @@
 /** The page with the budgets of groups, keys and end users. */
 import type { VNode } from "preact";
 import { findBudgetLines } from "../admin/budgets.ts";
-import { requestsOfBudget } from "../billing/reports/budget_report.ts";
+import { requestsOfBudget, usedPercent } from "../billing/reports/budget_report.ts";
 import type { BudgetLine } from "../billing/reports/schemas.ts";
 import { BUDGET_PARAMETERS, type BudgetTexts } from "../billing/reports/budget_search.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Share, Table, Usd } from "./format.tsx";
 import { CONSOLE, readTexts, requestsPath, showPage } from "./html.tsx";
-import { usedPercent } from "./overview.tsx";
 
 /** Scopes that the form offers, with their texts. */
 const SCOPES = [["", "all"], ["group", "groups"], ["key", "keys"], ["user", "end users"]] as const;
@@ -31,7 +30,7 @@ export function budgetsPage(request: Request, context: RouteContext): Promise<Re
           <Table
             columns={["Budget of", "Group", "Period", "#Budget", "#Spent", "#Held", "#Left", "Used", "Resets"]}
             rows={lines.map((line) => [
-              <Owner line={line} now={now} />,
+              <BudgetOwnerLink line={line} now={now} />,
               line.group,
               line.period,
               <Usd usd={line.budget_usd} />,
@@ -77,8 +76,11 @@ function FilterForm({ texts }: { texts: BudgetTexts }): VNode {
   );
 }
 
-/** Shows the owner of a budget, with a link to the requests of its period. */
-function Owner({ line, now }: { line: BudgetLine; now: number }): VNode {
+/**
+ * Shows the owner of a budget, with a link to the requests of its period.
+ * @param props `now`: Unix time in milliseconds
+ */
+export function BudgetOwnerLink({ line, now }: { line: BudgetLine; now: number }): VNode {
   const filter = requestsOfBudget(line, now);
   if (filter === undefined) return <>{nameOf(line)}</>;
   return <a href={requestsPath({ ...filter, sort: "cost" })}>{nameOf(line)}</a>;

@@ -2,7 +2,6 @@
  * Formats values for the console, such as amounts, times and tables. Rounded values have the exact one as their title.
  */
 import type { VNode } from "preact";
-import type { BilledTokens } from "../store/ledger.ts";
 import type { BudgetState } from "../billing/reports/schemas.ts";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 
@@ -60,11 +59,6 @@ const COMPACT_NUMBER = new Intl.NumberFormat("en", { notation: "compact", maximu
 /** Shows a count, from 10,000 on with three digits, such as 12.3K. */
 export function Count({ value }: { value: number }): VNode {
   return <span title={NUMBER.format(value)}>{shortCount(value)}</span>;
-}
-
-/** Returns the number of all input tokens, whether cached or not. */
-export function inputOf({ prompt, ...tokens }: Omit<BilledTokens, "completion" | "reasoning">): number {
-  return prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
 }
 
 /**

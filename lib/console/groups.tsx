@@ -1,6 +1,7 @@
 /** The pages of groups, with their limits, budgets and keys. Groups are changed in the configuration, not here. */
 import type { VNode } from "preact";
 import { keyPages } from "../access/key_admin.ts";
+import { configuredKeys } from "../access/keys.ts";
 import { groupBudgets, keysWithBudgets } from "../billing/reports/budget_report.ts";
 import { usageReport } from "../billing/reports/usage.ts";
 import { type Config, groupOf } from "../config.ts";
@@ -11,7 +12,7 @@ import type { RouteContext } from "../server/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { CHART_DAYS, chartPeriod, DayChart } from "./chart.tsx";
 import { BudgetAmount, Cards, Count, Moment, shortCount, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, type Page, showPage } from "./html.tsx";
+import { CONSOLE, keyPath, type Page, showPage } from "./html.tsx";
 import { LimitTable, readLimits } from "./limits.tsx";
 
 /** Largest number of keys that a page lists. */
@@ -132,51 +133,43 @@ async function countMembers(
   return counts;
 }
 
-/** Keys of a group that are not revoked. */
-interface GroupMembers {
-  /** Keys of the store, the newest first. */
-  records: KeyRecord[];
-  /** Names of the keys of the configuration. */
-  configured: string[];
-}
-
-async function readMembers({ store, config }: Pick<Gateway, "store" | "config">, name: string): Promise<GroupMembers> {
+/** Returns the keys of a group that are not revoked: those of the configuration, then those of the store, newest first. */
+async function readMembers({ store, config }: Pick<Gateway, "store" | "config">, name: string): Promise<KeyRecord[]> {
   const records: KeyRecord[] = [];
   for await (const page of keyPages(store.keys)) {
     records.push(...page.filter(({ group, revokedAt }) => group === name && revokedAt === undefined));
   }
-  const configured = config.keys.filter(({ group }) => group === name).map((key) => key.name);
-  return { records: records.reverse().slice(0, MAX_LISTED_KEYS), configured };
+  return [
+    ...configuredKeys(config).filter(({ group }) => group === name),
+    ...records.reverse().slice(0, MAX_LISTED_KEYS),
+  ];
 }
 
 /** Makes the table of a group's keys. */
 async function membersTable(gateway: Gateway, name: string): Promise<VNode> {
   const { store: { ledger }, config, now } = gateway;
-  const { records, configured } = await readMembers(gateway, name);
+  const members = await keysWithBudgets({ ledger, config }, await readMembers(gateway, name), now());
   return (
     <Table
       columns={["Name", "State", "#Spent", "#Budget", "Last used"]}
-      rows={[
-        ...configured.map((key) => [key, "in the configuration", "–", "–", "–"]),
-        ...(await keysWithBudgets({ ledger, config }, records, now())).map((key) => [
-          <a href={`${CONSOLE}/keys/${encodeURIComponent(key.id)}`}>{key.name}</a>,
-          <State state={key.state} />,
-          key.budget === null ? "–" : <Usd usd={key.budget.spent_usd} />,
-          key.budget === null ? "none" : <Usd usd={key.budget.budget_usd} />,
-          <Moment iso={key.last_used_at} />,
-        ]),
-      ]}
+      rows={members.map(({ id, name, state, budget, last_used_at }) => [
+        <a href={keyPath(id)}>{name}</a>,
+        id.startsWith("config:") ? "in the configuration" : <State state={state} />,
+        budget === null ? "–" : <Usd usd={budget.spent_usd} />,
+        budget === null ? "none" : <Usd usd={budget.budget_usd} />,
+        <Moment iso={last_used_at} />,
+      ])}
       empty="No key in use belongs to this group."
     />
   );
 }
 
 function limitsText(limits: Config["groups"][string]["limits"]): string {
-  if (limits === undefined) return "none";
-  const { requests_per_minute: requests, tokens_per_minute: tokens, concurrency } = limits;
-  return [
+  const { requests_per_minute: requests, tokens_per_minute: tokens, concurrency, report_only } = limits ?? {};
+  const text = [
     ...(requests === undefined ? [] : [`${shortCount(requests)} requests/min`]),
     ...(tokens === undefined ? [] : [`${shortCount(tokens)} tokens/min`]),
     ...(concurrency === undefined ? [] : [`${concurrency} concurrent`]),
   ].join(", ");
+  return text === "" ? "none" : report_only === true ? `${text} (reported only)` : text;
 }

@@ -202,11 +202,9 @@ export function requestsPath(texts: RequestTexts): string {
   return `${CONSOLE}/requests?${new URLSearchParams(texts)}`;
 }
 
-/**
- * Returns the path of the page of a key. Keys of the configuration have no page, so it is the path of their requests.
- */
+/** Returns the path of the page of a key of the store. Others have no page, so it is the path of their requests. */
 export function keyPath(id: string): string {
-  return id.startsWith("config:") ? requestsPath({ key: id }) : `${CONSOLE}/keys/${encodeURIComponent(id)}`;
+  return id.startsWith("key_") ? `${CONSOLE}/keys/${encodeURIComponent(id)}` : requestsPath({ key: id });
 }
 
 /** Returns the query of a request. */

@@ -2,7 +2,10 @@
 import type { VNode } from "preact";
 import { readExpiry } from "../admin/keys.ts";
 import type { PublicKey } from "../access/public_key.ts";
-import { PERIODS } from "../config.ts";
+import { type KeyRules, PERIODS } from "../config.ts";
+
+/** The text of an empty list, which permits nothing. */
+const EMPTY_LIST = "none";
 
 /** Fields with lists separated by commas: name and label. An empty field sets nothing. */
 const LIST_FIELDS = [
@@ -34,7 +37,7 @@ export function RuleFields(
       {LIST_FIELDS.map(([name, label]) => (
         <label>
           {label}
-          <input name={name} value={rules?.[name]?.join(", ") ?? ""} autocomplete="off" />
+          <input name={name} value={listText(rules?.[name])} autocomplete="off" />
         </label>
       ))}
       {LIMIT_FIELDS.map(([name, label]) => (
@@ -75,18 +78,29 @@ export function RuleFields(
   );
 }
 
-/** Reads the rules from a form. They are validated when the key is stored. */
-export function readRules(fields: URLSearchParams): Record<string, unknown> {
+function listText(list: readonly string[] | undefined): string {
+  return list?.length === 0 ? EMPTY_LIST : list?.join(", ") ?? "";
+}
+
+/**
+ * Reads the rules from a form. They are validated when the key is stored.
+ * @param present the rules that the key has; absent: it is new
+ */
+export function readRules(fields: URLSearchParams, present: KeyRules = {}): Record<string, unknown> {
   const rules: Record<string, unknown> = {};
   for (const [name] of LIST_FIELDS) {
     const items = (fields.get(name) ?? "").split(/[\s,]+/).filter((item) => item !== "");
-    if (items.length > 0) rules[name] = items;
+    if (items.length > 0) rules[name] = items.length === 1 && items[0] === EMPTY_LIST ? [] : items;
   }
   const limits = LIMIT_FIELDS.flatMap(([name]) => {
     const text = fields.get(name)?.trim() ?? "";
     return text === "" ? [] : [[name, /^\d{1,15}$/.test(text) ? Number(text) : text]];
   });
-  if (limits.length > 0) rules.limits = { ...Object.fromEntries(limits), report_only: fields.has("report_only") };
+  // Limits without numbers exempt a key from those of its group.
+  const isExempt = present.limits !== undefined && LIMIT_FIELDS.every(([name]) => present.limits?.[name] === undefined);
+  if (limits.length > 0 || isExempt) {
+    rules.limits = { ...Object.fromEntries(limits), report_only: fields.has("report_only") };
+  }
   for (const [name] of BUDGET_FIELDS) {
     const usd = fields.get(`${name}_usd`)?.trim() ?? "";
     if (usd === "") continue;

@@ -71,7 +71,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
         const { group, rules, expiresAt } = await findKey(gateway.store, key);
         const requested = {
           group: fields.get("group") ?? group,
-          rules: readRules(fields),
+          rules: readRules(fields, rules),
           expiresAt: fields.get("expires_at") === isoOf(expiresAt)
             ? expiresAt ?? null
             : readExpiryField(fields, gateway.now()),

@@ -55,7 +55,8 @@ function TargetTable({ gateway, session }: { gateway: Gateway; session: ConsoleS
     <Table
       columns={[
         ...["Model and target", ...(session.role === "admin" ? ["Test"] : []), "State and last failure"],
-        ...["#Failed in 30 s", "#Answered lately", "#First event", "#Tokens/s"],
+        `#Failed in ${gateway.config.routing.breaker.window_ms / 1000} s`,
+        ...["#Answered lately", "#First event", "#Tokens/s"],
       ]}
       rows={rows.map(({ model, target, index }) => [
         <>

@@ -1,15 +1,15 @@
 /** The first page of the console: figures over time, the largest spenders, and current problems. */
 import type { VNode } from "preact";
-import { listBudgets } from "../billing/reports/budget_report.ts";
+import { listBudgets, usedPercent } from "../billing/reports/budget_report.ts";
 import type { BudgetLine } from "../billing/reports/schemas.ts";
 import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
-import { parseUsd } from "../billing/money.ts";
 import { readLatencies } from "../billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
 import { failureTest, healthRows, readiness } from "../status/health.ts";
 import type { RouteContext } from "../server/router.ts";
+import { BudgetOwnerLink } from "./budgets.tsx";
 import { Moment, Share, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
 import { TargetState } from "./models.tsx";
@@ -72,7 +72,7 @@ async function overviewPage(
         <Choices choice={choice} />
         {await figures(choice, { gateway, signal })}
         <h2>{`Budgets used by ${NEAR_END_PERCENT}% or more`}</h2>
-        <NearBudgets budgets={budgets} />
+        <NearBudgets budgets={budgets} now={now()} />
         <h2>Upstreams in trouble</h2>
         <TroubledTargets gateway={gateway} />
       </>
@@ -167,29 +167,22 @@ async function topSpenders(
   );
 }
 
-function NearBudgets({ budgets }: { budgets: readonly BudgetLine[] }): VNode {
-  const near = budgets.map((budget) => ({ ...budget, percent: usedPercent(budget) }))
+function NearBudgets({ budgets, now }: { budgets: readonly BudgetLine[]; now: number }): VNode {
+  const near = budgets.map((line) => ({ line, percent: usedPercent(line) }))
     .filter(({ percent }) => percent >= NEAR_END_PERCENT)
     .sort((a, b) => b.percent - a.percent);
   return (
     <Table
       columns={["Budget of", "Used", "#Left", "Resets"]}
-      rows={near.slice(0, MAX_LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
-        <a href={requestsPath({ [scope]: name, sort: "cost" })}>{`${scope} ${name}`}</a>,
-        <Share percent={percent} of={`Used part of the budget of ${name}`} />,
-        <Usd usd={left_usd} />,
-        <Moment iso={resets_at} />,
+      rows={near.slice(0, MAX_LINES).map(({ line, percent }) => [
+        <BudgetOwnerLink line={line} now={now} />,
+        <Share percent={percent} of={`Used part of the budget of ${line.name}`} />,
+        <Usd usd={line.left_usd} />,
+        <Moment iso={line.resets_at} />,
       ])}
       empty="None."
     />
   );
-}
-
-/** Returns the share of a budget that is spent or held, in whole percent, rounded down. */
-export function usedPercent({ budget_usd, spent_usd, held_usd }: BudgetLine): number {
-  const budget = parseUsd(budget_usd);
-  if (budget === 0n) return 100;
-  return Number((parseUsd(spent_usd) + parseUsd(held_usd)) * 100n / budget);
 }
 
 function TroubledTargets({ gateway }: { gateway: Gateway }): VNode {

@@ -5,8 +5,9 @@ import type { Latencies, LatencySeries } from "../billing/reports/latencies.ts";
 import type { Period } from "../billing/reports/period.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import type { SeriesFigures, TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
+import { inputTokensOf } from "../store/ledger.ts";
 import { BarChart, type ChartStep, countTick, LineChart, millisecondsTick, usdNumber, usdTick } from "./chart.tsx";
-import { Cards, Count, inputOf, Moment, Table, Usd } from "./format.tsx";
+import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
 import { requestsPath } from "./html.tsx";
 
 /** Figures of a period. */
@@ -89,7 +90,7 @@ function Totals(
         ["Cost", link(<Usd usd={formatUsd(total.cost)} />, { sort: "cost" })],
         ["Requests", link(<Count value={total.requests} />)],
         ["Failed or refused", link(<Count value={total.failed} />, { failed: "true" })],
-        ["Input tokens", link(<Count value={inputOf(total.tokens)} />)],
+        ["Input tokens", link(<Count value={inputTokensOf(total.tokens)} />)],
         ["Output tokens", link(<Count value={total.tokens.completion} />)],
         ["Images", link(<Count value={total.images} />)],
         ["First token, p50 / p95", link(<>{quantilesText(first)}</>)],
@@ -176,7 +177,7 @@ export function figureCells(
     link(<Usd usd={formatUsd(figures.cost)} />, { sort: "cost" }),
     link(<Count value={figures.requests} />),
     link(<Count value={figures.failed} />, { failed: "true" }),
-    link(<Count value={inputOf(figures.tokens)} />),
+    link(<Count value={inputTokensOf(figures.tokens)} />),
     link(<Count value={figures.tokens.completion} />),
   ];
 }
@@ -191,7 +192,7 @@ function spanOf({ since, until }: Period): { since: string; until: string } {
 }
 
 function tokensOf(figures: SeriesFigures): number {
-  return inputOf(figures.tokens) + figures.tokens.completion;
+  return inputTokensOf(figures.tokens) + figures.tokens.completion;
 }
 
 function quantilesText(quantiles: Latencies["first"]): string {

@@ -1,5 +1,6 @@
 /** The form of the playground. */
 import type { VNode } from "preact";
+import { keyPages } from "../access/key_admin.ts";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { kindOfModalities } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
@@ -20,12 +21,14 @@ export interface Choices {
 export async function readChoices({ store, config, catalog }: Pick<Gateway, "store" | "config" | "catalog">): Promise<
   Choices
 > {
-  const { keys } = await store.keys.page({ after: 0, limit: MAX_OFFERED_KEYS });
+  const stored: string[] = [];
+  for await (const page of keyPages(store.keys)) {
+    const inUse = page.filter(({ revokedAt, disabled }) => revokedAt === undefined && !disabled);
+    stored.push(...inUse.map(({ name }) => name));
+    if (stored.length >= MAX_OFFERED_KEYS) break;
+  }
   return {
-    keys: [
-      ...config.keys.map(({ name }) => name),
-      ...keys.filter(({ revokedAt, disabled }) => revokedAt === undefined && !disabled).map(({ name }) => name),
-    ],
+    keys: [...config.keys.map(({ name }) => name), ...stored.slice(0, MAX_OFFERED_KEYS)],
     models: catalog.models.map(({ id, architecture }) => ({
       id,
       kind: kindOfModalities(architecture.output_modalities),

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { explainRequest } from "../billing/reports/explain.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/mod.ts";
+import { inputTokensOf } from "../store/ledger.ts";
 import { codeFor } from "./client_code.ts";
 import { CopyableBlock } from "./copy.tsx";
 import { Cards, Count, Duration, Usd } from "./format.tsx";
@@ -70,7 +71,6 @@ async function facts(
   const link = <a href={`${CONSOLE}/requests/${requestId}`}>{`…${requestId.slice(-8)}`}</a>;
   if (request?.state !== "ended") return <Cards cards={[["Status", status], ["Request", link]]} />;
   const { tokens } = request;
-  const input = tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
   return (
     <Cards
       cards={[
@@ -78,7 +78,7 @@ async function facts(
         ["Cost", <Usd usd={request.charged_usd} />],
         ["First token", <Duration ms={request.first_ms} />],
         ["Duration", <Duration ms={request.total_ms} />],
-        ["Input tokens", <Count value={input} />],
+        ["Input tokens", <Count value={inputTokensOf(tokens)} />],
         ["Output tokens", <Count value={tokens.completion} />],
         ["Upstream", request.upstream ?? "–"],
         ["Dropped", request.dropped.join(", ") || "nothing"],

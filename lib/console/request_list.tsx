@@ -23,6 +23,7 @@ const MORE_FILTERS = [
   ["until", "Until", "1h or 2026-11-02"],
   ["group", "Group", ""],
   ["upstream", "Upstream", ""],
+  ["endpoint", "Endpoint", "chat"],
   ["reason", "Reason", "limit"],
   ["user", "End user", ""],
   ["tag", "Tag", ""],
@@ -157,7 +158,7 @@ function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode
         <StatusAndReason request={request} />,
         <Usd usd={request.cost_usd} />,
         <Count value={request.completion_tokens} />,
-        <Duration ms={request.total_ms} />,
+        <Duration ms={request.ending === "lost" ? null : request.total_ms} />,
       ])}
       empty="No requests match."
     />

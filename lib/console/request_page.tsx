@@ -84,7 +84,7 @@ function endedPage(request: EndedRequest, { key, sender }: { key: string; sender
             ["Model", model === null ? "–" : <a href={requestsPath({ model })}>{model}</a>],
             ["Upstream", upstream === null ? "–" : <a href={requestsPath({ upstream })}>{upstream}</a>],
             ["Endpoint", request.endpoint],
-            ["Status", <HttpStatus status={request.status} />],
+            ["Status", <HttpStatus status={request.status || null} />],
             ["Ending", request.ending.replaceAll("_", " ")],
             ["First token", <Duration ms={request.first_ms} />],
             ["Duration", <Duration ms={request.ending === "lost" ? null : request.total_ms} />],

@@ -27,16 +27,16 @@ function show() {
 /** `live.js`: reloads the list of requests when the stream of requests reports new ones. */
 const LIVE = `
 const button = document.getElementById("live");
-let stream, due;
+let stream, due, isStale;
 button.hidden = false;
 button.addEventListener("click", () => stream === undefined ? start() : stop());
 function start() {
   stream = new EventSource(button.dataset.stream);
-  stream.addEventListener("request", () => due ??= setTimeout(refresh, 250));
+  stream.addEventListener("request", () => due === undefined ? due = setTimeout(refresh, 250) : isStale = true);
   // The browser connects again by itself, unless it was refused.
   stream.addEventListener("error", () => stream?.readyState === EventSource.CLOSED && stop());
   button.setAttribute("aria-pressed", "true");
-  refresh();
+  due = setTimeout(refresh);
 }
 function stop() {
   stream?.close();
@@ -44,8 +44,10 @@ function stop() {
   button.setAttribute("aria-pressed", "false");
 }
 async function refresh() {
+  isStale = false;
   const response = await fetch(location.href).catch(() => undefined);
-  due = undefined;
+  // A request that ended while the page was loaded may not be on it.
+  due = isStale && stream !== undefined ? setTimeout(refresh, 250) : undefined;
   if (response === undefined) return;
   if (!response.ok || response.redirected) return stop();
   const page = new DOMParser().parseFromString(await response.text(), "text/html");

@@ -3,7 +3,7 @@ import type { Caller } from "../access/permissions.ts";
 import { logChange, originOf } from "../admin/changes.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
 import type { EndedRequest } from "../billing/reports/request_schemas.ts";
-import { TEST_KEY_ID, TEST_KEY_NAME } from "../billing/reports/usage.ts";
+import { TEST_KEY_ID, TEST_KEY_NAME } from "../billing/reports/usage_filter.ts";
 import { kindOf } from "../catalog/catalog.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import { groupSchema } from "../config.ts";

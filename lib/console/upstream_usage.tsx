@@ -1,6 +1,7 @@
 /** The page with the cost of a month at the upstreams, and its comparison with an upstream's invoice. */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
+import { runReport } from "../admin/request_input.ts";
 import { formatUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
@@ -10,15 +11,14 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import { PrunedEntriesError } from "../billing/reports/report_errors.ts";
-import type { Period } from "../billing/reports/period.ts";
 import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { addTokens } from "../store/days.ts";
+import { inputTokensOf } from "../store/ledger.ts";
 import { counted } from "../text.ts";
-import { Count, inputOf, State, Table, Usd } from "./format.tsx";
+import { Count, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, csvResponse, type Page, runForm } from "./html.tsx";
 import { ChoiceForm, CsvLink, readChoice, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
@@ -98,16 +98,12 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
 }
 
 /** Reads the sums of each day of a month. @throws {GatewayError} `invalid` if requests of the month are pruned */
-async function readSums(
-  { period, signal }: { period: Period; signal: AbortSignal },
+function readSums(
+  { period, signal }: Pick<UsageChoice, "period"> & { signal: AbortSignal },
   { gateway: { store: { ledger }, config, catalog } }: RouteContext,
 ): Promise<UpstreamSum[]> {
-  try {
-    return await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, { ...period, signal });
-  } catch (error) {
-    if (!(error instanceof PrunedEntriesError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: "month", cause: error });
-  }
+  const parts = { ledger, config: { ...config, models: catalog.models } };
+  return runReport(() => sumUpstreams(parts, { ...period, signal }), "month");
 }
 
 /** Adds up the days of each upstream and model. */
@@ -134,7 +130,7 @@ function figureCells({ tokens, upstreamCost, cost, ...sum }: UpstreamSum): VNode
   return [
     <Count value={sum.requests} />,
     <Count value={sum.failed} />,
-    <Count value={inputOf(tokens)} />,
+    <Count value={inputTokensOf(tokens)} />,
     <Count value={tokens.completion} />,
     <Count value={sum.images} />,
     <Usd usd={formatUsd(upstreamCost)} />,

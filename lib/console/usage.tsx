@@ -1,13 +1,15 @@
 /** The page and the CSV file with usage and cost of a month, by one or two groupings. */
 import type { VNode } from "preact";
+import { runReport } from "../admin/request_input.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { type UsageGrouping, usageReport } from "../billing/reports/usage.ts";
 import type { UsageFigures, UsageLine } from "../billing/reports/schemas.ts";
 import { groupingsOf, usageCsv } from "../billing/reports/usage_csv.ts";
 import type { RouteContext } from "../server/router.ts";
 import { DAY_MS } from "../store/days.ts";
+import { inputTokensOf } from "../store/ledger.ts";
 import { DayChart } from "./chart.tsx";
-import { Cards, Count, inputOf, Table, Usd } from "./format.tsx";
+import { Cards, Count, Table, Usd } from "./format.tsx";
 import { csvResponse, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
 import { upstreamUsage } from "./upstream_usage.tsx";
 import { ChoiceForm, CsvLink, readChoice, TITLES, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
@@ -35,7 +37,7 @@ async function billPage(
   const { store, config } = context.gateway;
   const parts = { ledger: store.ledger, keys: store.keys, config };
   const groupings = { by, ...(thenBy !== undefined && { thenBy }) };
-  const report = await usageReport(parts, { ...period, ...groupings, signal });
+  const report = await runReport(() => usageReport(parts, { ...period, ...groupings, signal }), "month");
   if (isCsv) return csvResponse(usageCsv(report), `usage-${month}-${groupingsOf(report).join("-")}`);
   const days = await usageReport(parts, { ...period, by: "day", signal });
   const names = groupingsOf(report).map((by) => TITLES[by]);
@@ -87,7 +89,7 @@ function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
     <Usd usd={figures.cost_usd} />,
     <Count value={figures.requests} />,
     <Count value={figures.failed} />,
-    <Count value={inputOf(tokens)} />,
+    <Count value={inputTokensOf(tokens)} />,
     <>{figures.cached_percent === null ? "–" : `${figures.cached_percent}%`}</>,
     <Usd usd={figures.cache_saved_usd} />,
     <Count value={tokens.completion} />,
@@ -126,7 +128,7 @@ function Totals({ total: { tokens, ...total } }: { total: UsageFigures }): VNode
         ["Cost", <Usd usd={total.cost_usd} />],
         ["Requests", <Count value={total.requests} />],
         ["Failed or refused", <Count value={total.failed} />],
-        ["Input tokens", <Count value={inputOf(tokens)} />],
+        ["Input tokens", <Count value={inputTokensOf(tokens)} />],
         ["Saved by prompt caches", <Usd usd={total.cache_saved_usd} />],
         ["Output tokens", <Count value={tokens.completion} />],
         ["Images", <Count value={total.images} />],

@@ -101,8 +101,9 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
     return "closed";
   }
   const text = request.replyText(fault);
-  const half = text.slice(0, text.length / 2);
-  const length = { "content-length": String(new TextEncoder().encode(text).length) };
+  const bytes = new TextEncoder().encode(text);
+  const half = bytes.subarray(0, bytes.length / 2);
+  const length = { "content-length": String(bytes.length) };
   switch (fault?.name) {
     case "garbage":
       return await sendWhole(connection, "{garbage", typeHeaders(request));
@@ -111,13 +112,15 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
       return await sendWhole(connection, half, typeHeaders(request));
     case "cut":
     case "reset":
-      await connection.send(head({ ...typeOf(request), ...length }) + half);
+      await connection.send(head({ ...typeOf(request), ...length }));
+      await connection.send(half);
       return fault.name === "reset" ? "reset" : "closed";
     case "stall":
       if (fault.after === undefined) break;
-      await connection.send(head({ ...typeOf(request), ...length }) + half);
+      await connection.send(head({ ...typeOf(request), ...length }));
+      await connection.send(half);
       await connection.wait(fault.ms);
-      await connection.send(text.slice(half.length));
+      await connection.send(bytes.subarray(half.length));
       return "open";
     case "slow":
       await connection.wait((fault.ms ?? 0) * 10);
@@ -210,11 +213,12 @@ async function drip(
 /** Sends an answer with its length in the head. */
 async function sendWhole(
   connection: FaultConnection,
-  body: string,
+  body: string | Uint8Array,
   { status = 200, headers }: { status?: number; headers: Record<string, string> },
 ): Promise<AnswerEnding> {
-  const length = new TextEncoder().encode(body).length;
-  await connection.send(head({ ...headers, "content-length": String(length) }, status) + body);
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  await connection.send(head({ ...headers, "content-length": String(bytes.length) }, status));
+  await connection.send(bytes);
   return "open";
 }
 

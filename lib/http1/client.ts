@@ -5,7 +5,7 @@ import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import type { ClientState } from "./response_reader.ts";
 import { exchange, Http1Exchange } from "./exchange.ts";
 import { RequestTimers } from "./request_timers.ts";
-import { createBufferPool, HeadCache, type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
+import { HeadCache, type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
 import { ConnectionPool } from "./pool.ts";
 import type { AddressPolicy } from "./dialer.ts";
 import type { HeaderFilter } from "./response_head.ts";
@@ -57,7 +57,7 @@ export function createHttp1Client(
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
   const timers = new RequestTimers();
-  const shared: ClientState = { buffers: createBufferPool(), released: new Set(), closed: false, keepsHeader };
+  const shared: ClientState = { released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {
     const cached = routes.get(url);
@@ -88,7 +88,6 @@ export function createHttp1Client(
       packed = packRequest(heads.begin({ headers, closes: !pool.reusesConnections }), {
         body,
         bodyBytes,
-        buffers: shared.buffers,
       });
     } catch (cause) {
       return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));

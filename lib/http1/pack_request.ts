@@ -1,4 +1,4 @@
-/** Serializes requests into bytes, and pools the buffers for that. */
+/** Serializes requests into bytes. */
 import { Buffer } from "node:buffer";
 
 /** A body: as a whole, as bytes, or as a stream that is read as fast as the peer receives it. */
@@ -6,16 +6,14 @@ export type OutgoingBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<
 
 /** A serialized request, which may be written twice. */
 export interface PackedRequest {
-  /** The first write: the head, or the whole request if it is small. */
+  /** The first write: the whole request, or only its head if the body is bytes or a stream. */
   readonly first: Uint8Array;
-  /** The second write: the body; absent if `first` has it, or if it is a stream. */
+  /** The second write: a body that is bytes. */
   readonly second?: Uint8Array | undefined;
   /** A body that is a stream. It is sent in chunks if its length is not known. */
   readonly stream?: ReadableStream<Uint8Array> | undefined;
   /** Length of the stream in bytes; absent if it is not known. */
   readonly streamBytes?: number | undefined;
-  /** Frees the buffers. The request must not be written again. */
-  drop(): void;
 }
 
 /** Address of a request, as in its head. */
@@ -33,13 +31,10 @@ export interface HeadFields {
   readonly closes: boolean;
 }
 
-/** Bytes reserved for the head before a body in the same buffer. */
-const HEAD_ROOM = 4 * 1024;
-
 /** Writes the heads of requests to one URL. A head equal to the last one is reused, which saves 2 µs. */
 export class HeadCache {
   readonly #address: RequestAddress;
-  #last: HeadFields & { size: number; begin: Uint8Array } | undefined;
+  #last: HeadFields & { size: number; begin: Uint8Array<ArrayBuffer> } | undefined;
 
   constructor(address: RequestAddress) {
     this.#address = address;
@@ -49,7 +44,7 @@ export class HeadCache {
    * Returns all lines of a head except the one about the body's length.
    * @throws {TypeError} for values that a head cannot contain
    */
-  begin(fields: HeadFields): Uint8Array {
+  begin(fields: HeadFields): Uint8Array<ArrayBuffer> {
     const last = this.#last;
     if (last !== undefined && last.closes === fields.closes && isSame(fields.headers, last)) return last.begin;
     const { closes } = fields;
@@ -74,71 +69,22 @@ function isSame(
   return size === others.size;
 }
 
-/**
- * Serializes a request. Head and body of a small request become one write.
- * @param begin as `HeadCache.begin` returns it
- */
+/** Serializes a request. @param begin as `HeadCache.begin` returns it */
 export function packRequest(
-  begin: Uint8Array,
-  { body, bodyBytes, buffers }: { body: OutgoingBody; bodyBytes?: number; buffers: BufferPool },
+  begin: Uint8Array<ArrayBuffer>,
+  { body, bodyBytes }: { body: OutgoingBody; bodyBytes?: number },
 ): PackedRequest {
   if (body instanceof ReadableStream) {
-    return { first: withEnd(begin, bodyBytes), stream: body, streamBytes: bodyBytes, drop() {} };
+    return { first: joinPieces([begin, writeHeadEnd(bodyBytes)]), stream: body, streamBytes: bodyBytes };
   }
-  if (body instanceof Uint8Array) return withBytes(begin, body);
+  if (body instanceof Uint8Array) {
+    return { first: joinPieces([begin, writeHeadEnd(body.length)]), second: body.length === 0 ? undefined : body };
+  }
   const pieces = typeof body === "string" ? [body] : body;
-  return packSmall(begin, { pieces, buffers }) ?? withBytes(begin, joinPieces(pieces));
+  return { first: joinPieces([begin, writeHeadEnd(lengthOf(pieces)), ...pieces]) };
 }
 
-function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): PackedRequest {
-  return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
-}
-
-/**
- * Writes the body first, then the head before it, which contains its length.
- * @returns `undefined` if it does not fit
- */
-function packSmall(
-  begin: Uint8Array,
-  { pieces, buffers }: { pieces: readonly BodyPiece[]; buffers: BufferPool },
-): PackedRequest | undefined {
-  // A text has one to three bytes per code unit.
-  let minBytes = 0;
-  let maxBytes = 0;
-  for (const piece of pieces) {
-    minBytes += piece.length;
-    maxBytes += typeof piece === "string" ? piece.length * 3 : piece.length;
-  }
-  if (minBytes > BUFFER_BYTES - HEAD_ROOM) return undefined;
-  const buffer = buffers.take(Math.min(HEAD_ROOM + maxBytes, BUFFER_BYTES));
-  const bodyEnd = writePieces(pieces, { into: buffer, start: HEAD_ROOM });
-  const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
-  const start = HEAD_ROOM - end.length - begin.length;
-  if (bodyEnd === undefined || start < 0) {
-    buffers.give(buffer);
-    return undefined;
-  }
-  buffer.set(begin, start);
-  writeLatin1(end, buffer, start + begin.length);
-  let ownsBuffer = true;
-  return {
-    first: buffer.subarray(start, bodyEnd),
-    drop() {
-      if (ownsBuffer) buffers.give(buffer);
-      ownsBuffer = false;
-    },
-  };
-}
-
-function withEnd(begin: Uint8Array, bodyBytes: number | undefined): Uint8Array {
-  const end = writeHeadEnd(bodyBytes);
-  const bytes = new Uint8Array(begin.length + end.length);
-  bytes.set(begin);
-  writeLatin1(end, bytes, begin.length);
-  return bytes;
-}
-
-function latin1Bytes(text: string): Uint8Array {
+function latin1Bytes(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(text.length);
   writeLatin1(text, bytes, 0);
   return bytes;
@@ -195,8 +141,8 @@ export function writeLatin1(text: string, bytes: Uint8Array, start: number): num
 export interface LazyPiece {
   /** Length in bytes. */
   readonly length: number;
-  /** Writes the piece at `start`. @returns where it ends; `undefined` if there is not enough room */
-  write(into: Uint8Array, start: number): number | undefined;
+  /** Writes the piece at `start`. */
+  write(into: Uint8Array, start: number): void;
 }
 
 /** A piece of a body: bytes, a text that is sent in UTF-8, or a piece that writes itself. */
@@ -207,70 +153,25 @@ export type WholeBody = string | readonly BodyPiece[];
 
 const encoder = new TextEncoder();
 
-/** Writes pieces one after another from `start` on. @returns where they end; `undefined` if there is not enough room */
-function writePieces(
-  pieces: readonly BodyPiece[],
-  { into, start }: { into: Uint8Array; start: number },
-): number | undefined {
-  let end = start;
-  for (const piece of pieces) {
-    if (typeof piece === "string") {
-      const { read, written } = encoder.encodeInto(piece, into.subarray(end));
-      if (read < piece.length) return undefined;
-      end += written;
-    } else if (piece instanceof Uint8Array) {
-      if (end + piece.length > into.length) return undefined;
-      into.set(piece, end);
-      end += piece.length;
-    } else {
-      const pieceEnd = piece.write(into, end);
-      if (pieceEnd === undefined) return undefined;
-      end = pieceEnd;
-    }
-  }
-  return end;
-}
-
 /** Returns the bytes of all pieces, joined. */
 export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer> {
-  let length = 0;
-  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
-  const bytes = new Uint8Array(length);
-  writePieces(pieces, { into: bytes, start: 0 });
+  const bytes = new Uint8Array(lengthOf(pieces));
+  let start = 0;
+  for (const piece of pieces) {
+    if (typeof piece === "string") {
+      start += encoder.encodeInto(piece, bytes.subarray(start)).written;
+      continue;
+    }
+    if (piece instanceof Uint8Array) bytes.set(piece, start);
+    else piece.write(bytes, start);
+    start += piece.length;
+  }
   return bytes;
 }
 
-/** Length of a large buffer, in bytes. */
-export const BUFFER_BYTES = 64 * 1024;
-/** Length of a small buffer, in bytes. Allocating a large buffer would cost more than its use. */
-const SMALL_BYTES = 16 * 1024;
-/** Most free buffers of each length. */
-const MAX_FREE = 64;
-
-/** A buffer from the pool. It may contain old data. */
-export type PooledBuffer = Uint8Array<ArrayBuffer>;
-
-/** A pool of buffers of two lengths. */
-export interface BufferPool {
-  /** Returns a buffer of at least this length. @param minBytes at most `BUFFER_BYTES` */
-  take(minBytes: number): PooledBuffer;
-  /** Returns a buffer to the pool. */
-  give(buffer: PooledBuffer): void;
-}
-
-/** Creates an empty pool. */
-export function createBufferPool(): BufferPool {
-  const small: PooledBuffer[] = [];
-  const large: PooledBuffer[] = [];
-  return {
-    take(minBytes) {
-      return minBytes <= SMALL_BYTES
-        ? small.pop() ?? new Uint8Array(SMALL_BYTES)
-        : large.pop() ?? new Uint8Array(BUFFER_BYTES);
-    },
-    give(buffer) {
-      const free = buffer.length === SMALL_BYTES ? small : large;
-      if (free.length < MAX_FREE) free.push(buffer);
-    },
-  };
+/** Returns the length of all pieces in bytes. */
+function lengthOf(pieces: readonly BodyPiece[]): number {
+  let length = 0;
+  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
+  return length;
 }

@@ -52,7 +52,6 @@ export class RequestWriter {
       if (stream !== undefined && !this.#stopped) await this.#writeStream(stream, streamBytes);
       this.isComplete = true;
       this.#packed = undefined;
-      packed.drop();
     } catch {
       // A failed write is not reported: the peer may have sent a response, and reading fails if it has not.
       if (this.hasReadStream) this.stop();

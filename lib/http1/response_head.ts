@@ -227,9 +227,9 @@ export function readFraming(head: ResponseHead): ResponseFraming {
 function readLength(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   if (/^\d{1,15}$/.test(value)) return Number(value);
-  const [first = "", ...others] = value.split(",").map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
+  const [first, ...others] = value.split(",").map((text) => /^[ \t]*(\d{1,16})[ \t]*$/.exec(text)?.[1]);
   if (others.some((other) => other !== first)) throw new MalformedResponse("The head has two lengths");
-  const length = /^\d{1,16}$/.test(first) ? Number(first) : NaN;
+  const length = Number(first);
   if (!Number.isSafeInteger(length)) throw new MalformedResponse("The length is not a number of bytes");
   return length;
 }

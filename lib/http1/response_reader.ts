@@ -11,10 +11,11 @@ import type {
   ResponseHeader,
   ResponseHeaderName,
 } from "./response_head.ts";
-import { BUFFER_BYTES, type BufferPool } from "./pack_request.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import type { Http1Response } from "./types.ts";
 
+/** Longest body of known length that is read into one buffer, and the first buffer of other bodies, in bytes. */
+const BUFFER_BYTES = 64 * 1024;
 /** Most bytes that are read of a released response, so that its connection can be reused. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 /** Longest time for which a released response is read, in milliseconds. */
@@ -22,7 +23,6 @@ const MAX_RELEASED_MS = 1_000;
 
 /** State that the requests of one client share. */
 export interface ClientState {
-  buffers: BufferPool;
   /** Functions that stop reading released responses. */
   released: Set<() => void>;
   /** True once the client is closed. Released responses are no longer read then. */
@@ -139,9 +139,9 @@ export class ResponseReader implements Http1Response {
     this.#call.drop();
   }
 
-  /** Reads a body of known length that fits into a pooled buffer. */
+  /** Reads a body of known length into one buffer. */
   async #readKnownLength(length: number): Promise<string> {
-    const buffer = this.#shared.buffers.take(length);
+    const buffer = new Uint8Array(length);
     let size = 0;
     const first = this.#body.take(this.#connection);
     if (first !== undefined) {
@@ -161,19 +161,15 @@ export class ResponseReader implements Http1Response {
         size += read;
       }
     } catch (cause) {
-      // The buffer does not go back to the pool, because the runtime may still write into it.
       throw this.#fail(cause);
     }
     this.#complete();
-    const text = decoder.decode(buffer.subarray(0, size));
-    this.#shared.buffers.give(buffer);
-    return text;
+    return decoder.decode(buffer.subarray(0, size));
   }
 
   /** Reads a body of any length piece by piece into a growing buffer. */
   async #readPieces(limitBytes: number): Promise<string> {
-    const buffer = this.#shared.buffers.take(BUFFER_BYTES);
-    let bytes = buffer;
+    let bytes = new Uint8Array(BUFFER_BYTES);
     let size = 0;
     for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {
       if (size + piece.length > limitBytes) throw this.#tooLarge();
@@ -185,9 +181,7 @@ export class ResponseReader implements Http1Response {
       bytes.set(piece, size);
       size += piece.length;
     }
-    const text = decoder.decode(bytes.subarray(0, size));
-    this.#shared.buffers.give(buffer);
-    return text;
+    return decoder.decode(bytes.subarray(0, size));
   }
 
   #tooLarge(): GatewayError {

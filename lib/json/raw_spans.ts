@@ -83,10 +83,8 @@ export class RawSpanJson {
     this.length = length;
   }
 
-  /** Writes the text at `start`. @returns its end; `undefined` if there is not enough room */
-  write(into: Uint8Array, start: number): number | undefined {
-    const end = start + this.length;
-    if (end > into.length) return undefined;
+  /** Writes the text at `start`. */
+  write(into: Uint8Array, start: number): void {
     const offsets = this.#offsets;
     const rest = this.#restBytes <= REST_BYTES ? shared : new Uint8Array(this.#restBytes);
     encoder.encodeInto(this.#rest, rest);
@@ -103,7 +101,6 @@ export class RawSpanJson {
       from = mark + 2;
     }
     into.set(part(rest, from, this.#restBytes), at);
-    return end;
   }
 }
 

@@ -2,6 +2,7 @@
  * Writes OpenTelemetry spans if Deno's support is on (`OTEL_DENO=true`). Deno then registers its implementation under
  * the global symbol that all copies of the OpenTelemetry API use; without it, tracing is off.
  */
+import { inputTokensOf } from "../store/ledger.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 type Attribute = string | number | readonly string[];
@@ -129,7 +130,7 @@ function attributesOf(record: RequestRecord, operation: string): Record<string, 
   const { entry, kind } = record;
   if (entry === undefined) return {};
   const { tokens } = entry;
-  const input = tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  const input = inputTokensOf(tokens);
   return {
     "gen_ai.operation.name": operation,
     "gen_ai.request.model": record.requestedModel ?? entry.model,

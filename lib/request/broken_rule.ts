@@ -22,7 +22,7 @@ const GATEWAY_WORDS: ReadonlySet<string> = new Set(
  * `unsupported_media_type`. The rule does not repeat the error's parameter.
  */
 export function brokenRule({ message, param, rule }: Pick<GatewayError, "message" | "param" | "rule">): string {
-  // What was cut off may have the end of a quoted text or of the parameter's name.
+  // The missing part may have the end of a quoted text or of the parameter's name.
   if (rule === undefined && (isCut(message) || isCut(param ?? ""))) return ELLIPSIS;
   const text = rule ?? withoutQuotes(param === undefined ? message : withoutParameter(message, param));
   return redactShapes(plainText(text, MAX_RULE_LENGTH), MAX_RULE_LENGTH);

@@ -3,13 +3,13 @@
  * keep-alives while the upstream is silent.
  */
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
-import { encodeText, formatFrames } from "../server/sse.ts";
+import { formatFrames } from "../server/sse.ts";
 import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
 import { MAX_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
-import { characterEnd } from "../text.ts";
+import { characterEnd, utf8Bytes } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 import type { AnswerFacts } from "./client_disconnect.ts";
 import type { EventWriter } from "./event_writer.ts";
@@ -310,7 +310,7 @@ export class StreamLoop {
   }
 
   #enqueue(text: string): void {
-    const bytes = encodeText(text);
+    const bytes = utf8Bytes(text);
     this.#observed.listener?.sent(bytes.length);
     this.#controller?.enqueue(bytes);
   }

@@ -136,28 +136,3 @@ function breakIndex(text: string, from: number): number {
   }
   return -1;
 }
-
-/** Size of the buffer that small texts share. */
-const SLAB_BYTES = 8 * 1024;
-/** Most UTF-8 bytes of one UTF-16 code unit. */
-const MAX_BYTES_PER_UNIT = 3;
-
-const encoder = new TextEncoder();
-let slab = new Uint8Array();
-let usedBytes = 0;
-
-/**
- * Encodes a text in UTF-8. Small texts share a buffer, each byte of which is used once. A text of 100 characters takes
- * 0.4 instead of 1.3 µs.
- */
-export function encodeText(text: string): Uint8Array {
-  const maxBytes = text.length * MAX_BYTES_PER_UNIT;
-  if (maxBytes > SLAB_BYTES / 4) return encoder.encode(text);
-  if (maxBytes > slab.length - usedBytes) {
-    slab = new Uint8Array(SLAB_BYTES);
-    usedBytes = 0;
-  }
-  const start = usedBytes;
-  usedBytes += encoder.encodeInto(text, slab.subarray(start)).written;
-  return slab.subarray(start, usedBytes);
-}

@@ -24,6 +24,11 @@ export interface BilledTokens {
   reasoning: number;
 }
 
+/** Returns the number of all input tokens, whether cached or not. */
+export function inputTokensOf(tokens: Omit<BilledTokens, "completion" | "reasoning">): number {
+  return tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+}
+
 /**
  * The prices of an entry: those of the catalog, in USD per token as decimal strings, and the factor of the key's group.
  * Stores keep each sheet once, under a version that entries refer to.

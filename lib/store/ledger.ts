@@ -20,7 +20,7 @@ export type {
   ReasonCode,
   UsageSource,
 } from "./entry.ts";
-export { METERED_ENDPOINTS, REASON_CODES } from "./entry.ts";
+export { inputTokensOf, METERED_ENDPOINTS, REASON_CODES } from "./entry.ts";
 import type { SumKind } from "./days.ts";
 import type { EntrySearch } from "./search.ts";
 

@@ -128,17 +128,6 @@ Deno.test("EntryQueue.flush() does not wait for more entries under load", async 
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("EntryQueue acknowledges an entry only when it is durable", async () => {
-  const bench = benchOf();
-  const gate = Promise.withResolvers<void>();
-  bench.open = gate.promise;
-  const entered = bench.ledger.enter(entryOf("a"));
-  assertEquals(await stateOf(entered), "pending");
-  gate.resolve();
-  assertEquals(await stateOf(entered), "resolved: true");
-  assertEquals(await stateOf(bench.ledger.enter(entryOf("a"))), "resolved: false");
-});
-
 Deno.test("EntryQueue retries failed writes with growing pauses, and writes entries once", async () => {
   const bench = benchOf();
   bench.fails = () => bench.writes.length < 5;

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { deflateSync } from "node:zlib";
 import { countPdfPages, inflateBudget, pagesBySize } from "../../lib/billing/pdf_pages.ts";
 import { runToEnd } from "../../lib/scheduler.ts";
+import { workedMs } from "../support/turns.ts";
 
 function pages(...parts: (string | Uint8Array)[]): number {
   return runToEnd(
@@ -37,6 +38,21 @@ Deno.test("countPdfPages() counts each page of a long file once, at any step siz
   for (const filling of [1_000, 1_021, 40_009]) {
     assertEquals(pages("%PDF-1.4\n", objects(100, "x".repeat(filling))), 100, `${filling}`);
   }
+});
+
+Deno.test("countPdfPages() counts a page as often as the tree repeats it, and in linear time", () => {
+  const page = "3 0 obj\n<</Type/Page/Parent 2 0 R>>\nendobj\n";
+  const node = (kids: string) => `<</Type/Pages/Kids[${kids}]/Count 1>>\n`;
+  assertEquals(pages(page, node("3 0 R ".repeat(100))), 100);
+  assertEquals(pages(page, node("3 0 R % 9\n03 00000\nR 4 0 R")), 2);
+  assertEquals(pages(page, node("2 0 R ".repeat(10)), objectStream(node("3 0 R ".repeat(20)))), 200);
+  // A file that was edited has two versions of a node, and forms have fields with children.
+  assertEquals(pages(page, node("3 0 R"), node("3 0 R 4 0 R"), "<</FT/Btn/Kids[5 0 R 6 0 R 7 0 R]>>"), 1);
+  const started = workedMs();
+  for (const text of ["/Kids[", "/Kids[1 ", "1", "1 ", "1 0 R ", " "]) {
+    pages(page, "/Kids[", text.repeat(2_000_000 / text.length));
+  }
+  assert(workedMs() - started < 3_000);
 });
 
 Deno.test("countPdfPages() estimates by size if no page is found, and never fails", () => {

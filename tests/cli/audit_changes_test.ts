@@ -31,6 +31,9 @@ async function changeAndList(place: Place): Promise<void> {
   assertStringIncludes(out, "disabled: false -> true");
   assertEquals(out.includes(added.out.trim().slice(10)), false, "no secret is listed");
 
+  const newest = await run(["audit", "--changes", "--limit", "1"], place);
+  assertEquals(newest.out.trimEnd().split("\n").length, 2);
+  assertMatch(newest.err, /^Earlier changes: --cursor \d+\n$/);
   const page = JSON.parse((await run(["audit", "--changes", "--json", "--limit", "2"], place)).out);
   assertEquals(page.data.map(({ action }: { action: string }) => action), ["revoke_key", "rotate_key"]);
   const rest = await run(["audit", "--changes", "--limit", "9", "--cursor", page.next], place);
@@ -52,7 +55,7 @@ Deno.test("audit --changes rejects invalid input, and reports an empty log", () 
     const cases: [args: string[], code: number, text: string][] = [
       [["audit", "--limit", "5"], 2, "Expected --changes together with --limit"],
       [["audit", "--cursor", "5"], 2, "Expected --changes together with --cursor"],
-      [["audit", "--changes", "--limit", "many"], 1, "Invalid limit: expected a whole number from 1 to 1000"],
+      [["audit", "--changes", "--limit", "many"], 2, "Invalid limit: expected a whole number from 1 to 1000"],
     ];
     for (const [args, code, text] of cases) {
       const ended = await run(args, { folder });

@@ -151,6 +151,7 @@ Deno.test("each warning names the member and what to do", () => {
     [{ groups: { team: { key_limits: { tokens_per_minute: 10 } } } }, [
       "groups.team.key_limits.tokens_per_minute: 10 ",
     ]],
+    [{ groups: { team: { models: ["sluice/embed"], limits: { tokens_per_minute: 1_280 } } } }, []],
     [
       { models: [model()], groups: { team: { models: ["acme/*"], price_factor: "2", budget: { usd: "0.37" } } } },
       ['groups.team.budget.usd: 0.37 USD are less than one request of the largest size to "acme/one", up to 0.38 USD'],
@@ -196,7 +197,7 @@ Deno.test("each warning names the member and what to do", () => {
 Deno.test("check prints the configuration with warnings as text or JSON, and fails on them only with --strict", () =>
   inFolder(async (folder) => {
     const write = (file: JsonObject) => Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
-    const groups = { team: { user_budget: { usd: "50", period: "day" } } };
+    const groups = { team: { user_budget: { usd: "50", period: "day", require_user: true } } };
     await write({ models: [model({ targets: [ECHO] })], groups });
     const good = await run(["check", "--strict"], { folder });
     assertEquals([good.code, good.err], [0, ""]);
@@ -205,7 +206,7 @@ Deno.test("check prints the configuration with warnings as text or JSON, and fai
       "  acme/one -> embedded:echo\n    USD per million tokens: prompt 1, completion 10\n",
     );
     assertStringIncludes(good.out, "  sluice/echo -> embedded:echo\n    free\n");
-    assertStringIncludes(good.out, "    each end user of a key: 50 USD per day\n");
+    assertStringIncludes(good.out, "    keys: 50 USD per day for each end user, who must be named\n");
     assert(!good.out.includes("Warnings"));
     await write({ ...keyed({ base_url: "http://api.example.com/v1" }) });
     const warned = await run(["check"], { folder, env: ENV });

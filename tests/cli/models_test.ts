@@ -103,6 +103,8 @@ Deno.test("models import --catalog creates a catalog file whose rows take preced
     await Deno.writeTextFile(`${folder}/list.json`, JSON.stringify(list));
     const made = await run(["models", "import", "list.json", "--catalog", "--only", "openai/*"], { folder });
     assertEquals(made.code, 0);
+    const ignored = await run(["models", "import", "list.json", "--only", "openai/*"], { folder });
+    assertEquals([ignored.code, ignored.err], [2, 'Expected --catalog together with --only; see "sluice help"\n']);
     assertStringIncludes(made.err, "openai/o3  pricing.prompt      0.000002  0.000001");
     assertStringIncludes(made.err, "2 models, 1 new; 2 members changed\nNew: openai/gpt-99\n");
     await Deno.writeTextFile(`${folder}/catalog.json`, made.out);
@@ -125,7 +127,7 @@ Deno.test("models import --catalog creates a catalog file whose rows take preced
       await Deno.writeTextFile(`${folder}/catalog.json`, text ?? "");
       const wrong = await run(["check"], { folder, env: ENV });
       assertEquals([wrong.code, wrong.out], [1, ""]);
-      assert(/^catalog: Cannot (use|read) "catalog.json": .*\n$/.test(wrong.err), wrong.err);
+      assert(/^sluice\.jsonc:1:\d+: catalog: Cannot (use|read) "catalog.json": .*\n$/.test(wrong.err), wrong.err);
       assertStringIncludes(wrong.err, problem ?? "");
     }
   }));

@@ -195,10 +195,10 @@ Deno.test("an invalid configuration ends the start with one line per problem", (
     for (const command of ["serve", "check"]) {
       const { code, out, err } = await run([command, "--config", "bad.jsonc"], { folder });
       assertEquals([code, out], [1, ""]);
-      const [port, unknown, key, ...more] = err.split("\n");
-      assertEquals(port, 'listen.port: Expected a number, not "x"');
-      assertStringIncludes(unknown ?? "", "prot: Unknown member");
-      assertEquals(key, 'keys[0].key.env: The environment variable "NOT_SET_HERE" is not set');
+      const [unknown, port, key, ...more] = err.split("\n");
+      assertStringIncludes(unknown ?? "", "bad.jsonc:1:3: prot: Unknown member");
+      assertEquals(port, 'bad.jsonc:1:88: listen.port: Expected a number, not "x"');
+      assertEquals(key, 'bad.jsonc:1:48: keys[0].key.env: The environment variable "NOT_SET_HERE" is not set');
       assertEquals(more, [""]);
     }
   }));

@@ -60,16 +60,27 @@ Deno.test("translate writes a body for a vendor and a catalog model", async () =
 
 Deno.test("translate reports an error in one line, and prints nothing else", async () => {
   const chat = JSON.stringify(BODIES.chat);
-  const cases: [args: string[], input: string, err: RegExp][] = [
-    [["--from", "soap", "--to", "chat"], chat, /^Unknown protocol "soap"; known: chat, responses, messages, gemini\n$/],
-    [["--from", "constructor", "--to", "chat"], chat, /^Unknown protocol "constructor"/],
-    [["--from", "chat", "--to", "soap"], chat, /^Unknown protocol "soap"; known: chat, responses, messages, gemini\n$/],
-    [["--from", "chat"], chat, /^Unknown protocol ""; known: chat, responses, messages, gemini\n$/],
-    [["--from", "chat", "--to", "chat", "--vendor", "acme"], chat, /^Unknown vendor "acme"; known: openai, anthropic/],
+  const cases: [args: string[], input: string, err: RegExp, code?: number][] = [
+    [["--from", "soap", "--to", "chat"], chat, /^Unknown protocol "soap" of --from; known: chat, /, 2],
+    [["--from", "constructor", "--to", "chat"], chat, /^Unknown protocol "constructor"/, 2],
+    [
+      ["--from", "chat", "--to", "soap"],
+      chat,
+      /^Unknown protocol "soap" of --to; known: chat, responses, messages, gemini; /,
+      2,
+    ],
+    [["--from", "chat"], chat, /^Unknown protocol "" of --to; known: chat, /, 2],
+    [
+      ["--from", "chat", "--to", "chat", "--vendor", "acme"],
+      chat,
+      /^Unknown vendor "acme"; known: openai, anthropic/,
+      2,
+    ],
     [
       ["--from", "chat", "--to", "messages", "--vendor", "openai"],
       chat,
-      /^Vendor "openai" does not support protocol "messages"; it supports: responses, chat\n$/,
+      /^Vendor "openai" does not support protocol "messages"; it supports: responses, chat; see "sluice help"\n$/,
+      2,
     ],
     [["--from", "chat", "--to", "chat"], "", /^400: Cannot read the body/],
     [["--from", "chat", "--to", "chat"], "[1]", /^400: Cannot read the body: expected a JSON object\n$/],
@@ -86,9 +97,9 @@ Deno.test("translate reports an error in one line, and prints nothing else", asy
     ],
   ];
   await inFolder(async (folder) => {
-    for (const [args, input, wanted] of cases) {
+    for (const [args, input, wanted, expected = 1] of cases) {
       const { code, out, err } = await run(["translate", ...args], { folder, input });
-      assertEquals([code, out], [1, ""], args.join(" "));
+      assertEquals([code, out], [expected, ""], args.join(" "));
       assertMatch(err, wanted);
     }
   });

@@ -314,6 +314,9 @@ const RESPONSES: PlantedFault[] = [
       passing.text = passing.text.replaceAll('"status":"incomplete"', '"status":"completed"');
     }
   }),
+  responses("an echo without tools", ["tools.echo"], (passing) => {
+    if (passing.request.stream !== true) passing.text = passing.text.replace(/"tools":\[\{.*?\}\](?=,")/, '"tools":[]');
+  }),
   responses("arguments that are no JSON", ["tools.forced"], (passing) => {
     if (typeof passing.request.tool_choice === "object" && passing.request.stream !== true) {
       passing.text = passing.text.replace(/"arguments":"\{/, '"arguments":"(');
@@ -593,6 +596,9 @@ const REST: PlantedFault[] = [
     ["native", "native_one"],
     (passing) => passing.text = passing.text.replaceAll(/"created_at":"[^"]*"/g, '"created_at":"yesterday"'),
   ),
+  models("an empty native list", ["native"], (passing) => {
+    if (passing.path === "/anthropic/v1/models") passing.text = '{"data":[],"has_more":false}';
+  }),
   images("a picture without usage", ["usage"], (passing) => {
     if (passing.path.endsWith("generations") && passing.request.stream !== true) {
       passing.text = passing.text.replace('"usage":', '"used":');
@@ -620,6 +626,16 @@ const REST: PlantedFault[] = [
     "numbers in place of base64",
     ["base64"],
     (passing) => passing.text = passing.text.replaceAll(/"embedding":"[^"]*"/g, '"embedding":[1]'),
+  ),
+  embeddings(
+    "text that is no base64",
+    ["base64"],
+    (passing) => passing.text = passing.text.replaceAll(/"embedding":"[^"]*"/g, '"embedding":"no base64"'),
+  ),
+  embeddings(
+    "half a number in base64",
+    ["base64"],
+    (passing) => passing.text = passing.text.replaceAll(/"embedding":"[^"]*"/g, '"embedding":"AAA="'),
   ),
   embeddings("no usage", ["usage"], embedded((body) => delete body.usage)),
   embeddings("an answer without an id", ["request_id"], ({ headers }) => headers.delete("x-request-id")),

@@ -1,6 +1,7 @@
-import { assert, assertEquals, assertGreater } from "@std/assert";
-import type { SuitePart } from "../../lib/conform/check.ts";
+import { assert, assertEquals, assertGreater, assertRejects } from "@std/assert";
+import { Mismatch, type SuitePart } from "../../lib/conform/check.ts";
 import { CHECKS, runSuite, type SuiteRun } from "../../lib/conform/run.ts";
+import { SuiteContext } from "../../lib/conform/suite_context.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type Recorded, startFaultyProxy } from "./faulty_proxy.ts";
 import { FAULTS } from "./planted_faults.ts";
@@ -45,6 +46,23 @@ Deno.test("the gateway with its embedded models passes every check without skips
   assertEquals(run.results.length, CHECKS.length);
   for (const { id, part } of CHECKS) assert(id.startsWith(`${part}.`), id);
   assertEquals(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
+});
+
+Deno.test("a stream whose connection breaks before its first byte is a failed check", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const context = new SuiteContext({
+    origin: `http://127.0.0.1:${listener.addr.port}`,
+    key: "k",
+    model: "m",
+    timeoutMs: 5_000,
+  });
+  const opening = context.open({ path: "/v1/chat/completions", body: {} });
+  using connection = await listener.accept();
+  await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"));
+  const answer = await opening;
+  connection.closeWrite();
+  await assertRejects(() => answer.first(), Mismatch);
+  answer.disconnect();
 });
 
 Deno.test("each planted fault is found by exactly the checks for it", async (t) => {

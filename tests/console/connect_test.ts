@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { CLIENTS } from "../../lib/console/clients.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser, startConsole } from "./browser.ts";
+import { Browser, signedIn, startConsole } from "./browser.ts";
 
 /** The documentation, in one text without line breaks. */
 async function documentation(folder = new URL("../../docs/", import.meta.url)): Promise<string> {
@@ -74,4 +74,16 @@ Deno.test("the page of clients writes what is typed as text, for its shell or it
   assertStringIncludes((await browser.get("/connect?key=speechless&model=sluice/echo")).html, "sk-sluice-…");
   assertEquals((await browser.get("/connect?origin=javascript:alert(1)")).status, 400);
   assertStringIncludes((await browser.get("/connect?origin=https://llm.example/x")).html, "=https://llm.example/v1");
+});
+
+Deno.test("keys are offered after many that are revoked", async () => {
+  await using gateway = startConsole();
+  for (let count = 0; count < 210; count++) {
+    const { id } = await gateway.addKey();
+    await gateway.store.keys.revoke(id, 1);
+  }
+  const { id } = await gateway.addKey();
+  const name = (await gateway.store.keys.find(id))?.name ?? "";
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  assertStringIncludes((await browser.get("/connect")).html, `<option value="${name}"`);
 });

@@ -18,6 +18,22 @@ function valueOf(html: string, name: string): string | undefined {
   return / value="([^"]*)"/.exec(tag)?.[1];
 }
 
+Deno.test("a form keeps lists that permit nothing, and limits that only replace those of the group", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const rules = { models: [], endpoints: [], ips: ["10.0.0.0/8"], limits: { report_only: false } };
+  const { id } = await gateway.addKey({ rules });
+  const path = `/keys/${id}`;
+  const { html } = await browser.get(path);
+  const form = Object.fromEntries(["models", "endpoints", "ips"].map((name) => [name, valueOf(html, name) ?? ""]));
+  assertEquals(form, { models: "none", endpoints: "none", ips: "10.0.0.0/8" });
+  await browser.post(path, { ...form, action: "change", group: "poor" });
+  const changed = await gateway.store.keys.find(id);
+  assertEquals([changed?.group, changed?.rules], ["poor", rules]);
+  await browser.post(path, { ...form, action: "change", models: "" });
+  assertEquals((await gateway.store.keys.find(id))?.rules.models, undefined);
+});
+
 Deno.test("a form changes group, rules, budget and expiry of a key, and keeps what it does not name", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway);
@@ -189,14 +205,18 @@ Deno.test("the page of a key shows how much of each limit is used now, and the r
 
 Deno.test("groups are listed with members, limits and budgets, and are changed in the configuration alone", async () => {
   await using gateway = startConsole({
-    keys: [{ name: "env", key: { env: "UPSTREAM_KEY" }, group: "poor" }],
+    keys: [{ name: "env", key: { env: "UPSTREAM_KEY" }, group: "poor", budget: { usd: "7", period: "month" } }],
   });
   const viewer = await signedIn(gateway, VIEWER_KEY);
   const { html } = await viewer.get("/groups");
   for (const name of ["default", "poor", "speechless"]) assertStringIncludes(html, `/groups/${name}">${name}</a>`);
   assertMatch(html, /groups\/poor">poor<\/a><\/td><td[^>]*><span title="2">/, "one of the store and one of the file");
   assertStringIncludes(html, "Groups are set in the configuration");
-  assertStringIncludes((await viewer.get("/groups/poor")).html, "<td >env</td><td >in the configuration</td>");
+  assertMatch(
+    (await viewer.get("/groups/poor")).html,
+    />env<\/a><\/td><td[^>]*>in the configuration<\/td>.{0,120}title="7 USD"/,
+    "a key of the file, with its budget",
+  );
   const missing = await viewer.get("/groups/%3Cimg%20src=x%3E");
   assertEquals(missing.status, 404);
   assert(!missing.html.includes("<img"));
@@ -208,10 +228,17 @@ Deno.test("the page of budgets lists end users, filters, and links to their requ
   await using gateway = startGateway({
     admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } },
     models: [PRICED],
-    groups: { default: { user_budget: { usd: "9", period: "month" }, budget: { usd: "99" } }, idle: {} },
+    groups: {
+      default: { user_budget: { usd: "9", period: "month" }, budget: { usd: "99" } },
+      idle: { limits: { requests_per_minute: 6, report_only: true } },
+      open: { limits: {} },
+    },
   }, { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now });
   const key = await gateway.addKey({ rules: { budget: { usd: "5", period: "total" } } });
   const { name } = (await gateway.store.keys.find(key.id)) ?? {};
+  const groups = (await (await signedIn(gateway, VIEWER_KEY)).get("/groups")).html;
+  assertStringIncludes(groups, "6 requests/min (reported only)");
+  assertMatch(groups, />open<\/a>.*?<td[^>]*>1<\/td><td[^>]*>none<\/td>/);
   const hostile = '<b>&"eve';
   for (const user of ["anna", hostile, ""]) {
     await (await gateway.ask("chat", { ...BODY, user }, { key })).body?.cancel();

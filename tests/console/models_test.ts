@@ -59,7 +59,10 @@ Deno.test("a test asks exactly the chosen target once, and its cost is in the le
   const { html: page } = await browser.get(`/requests/${id}`);
   assertStringIncludes(page, "target test");
   assertStringIncludes(page, "admin key from 127.0.0.1");
-  assertStringIncludes((await browser.get("/usage?by=key")).html, "target test");
+  const links = [page, (await browser.get("/usage?by=key")).html].map((html) =>
+    /href="\/admin\/console(\/[^"]*)">target test</.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "none"
+  );
+  for (const path of links) assertStringIncludes((await browser.get(path)).html, `/requests/${id}`, path);
   const [change] = await gateway.store.operators.changes({ limit: 1 });
   assertEquals([change?.action, change?.author, change?.subject], [
     "test_target",
@@ -144,14 +147,19 @@ Deno.test("a test shows the vendor's status and message, goes past an open break
 });
 
 Deno.test("a target without an answer is shown with the reason, and its last failure is that of clients' requests", async () => {
-  await using gateway = startGateway(fileOf(["http://127.0.0.1:9"]), OPTIONS);
+  await using gateway = startGateway(
+    fileOf(["http://127.0.0.1:9"], { routing: { breaker: { window_ms: 90_000 } } }),
+    OPTIONS,
+  );
   const browser = await signedIn(gateway);
   const { status, html } = await browser.post("/models", { model: "acme/one", target: "0" });
   assertEquals(status, 200);
   assertStringIncludes(html, "The target did not answer.");
   assertMatch(html, /<p class="notice bad">[^<]+<\/p>/);
   assertNotEquals(/Status<\/dt><dd>(\d+)/.exec(html)?.[1], "200");
-  assertMatch((await browser.get("/models")).html, /not asked/);
+  const { html: page } = await browser.get("/models");
+  assertMatch(page, /not asked/);
+  assertStringIncludes(page, "Failed in 90 s", "the window of the breaker");
 });
 
 Deno.test("only an operator tests targets, with a token, and only those of the catalog", async () => {

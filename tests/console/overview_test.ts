@@ -2,6 +2,7 @@ import { assert, assertEquals, assertNotMatch, assertStringIncludes } from "@std
 import { formatUsd } from "../../lib/billing/money.ts";
 import { SERIES_BY } from "../../lib/billing/reports/time_series.ts";
 import { entryOf, freeEntryOf } from "../billing/reports/entries.ts";
+import { startGateway } from "../support/gateway.ts";
 import { ADMIN_KEY } from "../support/keyed_gateway.ts";
 import { Browser, startConsole } from "./browser.ts";
 
@@ -98,6 +99,23 @@ Deno.test("the top spenders lead to their keys, those of the configuration to th
     assertEquals(page.status, 200);
     assertStringIncludes(page.html, shown);
   }
+});
+
+Deno.test("a budget near its end leads to the requests of its period", async () => {
+  await using gateway = startGateway({
+    admin: { key: { env: "ADMIN_KEY" } },
+    groups: { team: { budget: { usd: "0.0014", period: "month" } } },
+  }, { adminKey: ADMIN_KEY, now: Date.now });
+  const now = Date.now();
+  await gateway.store.ledger.append([entryOf({ id: "one", at: now, group: "team" })]);
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const { html } = await browser.get();
+  const month = `${new Date(now).toISOString().slice(0, 7)}-01T00:00:00.000Z`;
+  assertEquals(linksTo(html, ">group team<"), [
+    `/requests?${new URLSearchParams({ since: month, group: "team", sort: "cost" })}`,
+  ]);
+  assertEquals(linksTo((await browser.get("/budgets")).html, ">group team<"), linksTo(html, ">group team<"));
 });
 
 Deno.test("the overview says from when single requests are stored, and still shows earlier days", async () => {

@@ -1,7 +1,9 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { freeEntryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser, startConsole } from "./browser.ts";
+import { Browser, signedIn, startConsole } from "./browser.ts";
+import { REQUEST_PARAMETERS } from "../../lib/billing/reports/requests.ts";
+import { SCRIPTS } from "../../lib/console/scripts.ts";
 import { plainModel } from "../support/plain_model.ts";
 
 const ECHO = {
@@ -21,6 +23,10 @@ Deno.test("the list of requests is the same as CSV, of all pages and with the pa
   await browser.signIn(VIEWER_KEY);
   const list = await browser.get(`/requests?model=${encodeURIComponent(hostile)}`);
   assertNotMatch(list.html, /<script>alert/);
+  const shown = [...list.html.matchAll(/<(?:input|select)[^>]* name="(\w+)"/g)].map(([, name]) => name)
+    .filter((name) => name !== "csrf");
+  const filters = REQUEST_PARAMETERS.filter((name) => !["limit", "cursor", "after_seq"].includes(name));
+  assertEquals(shown.toSorted(), filters.toSorted(), "no filter is lost when the form is sent again");
   assertStringIncludes(list.html, `requests.csv?${new URLSearchParams({ model: hostile })}"`);
   const all = await browser.get("/requests.csv?limit=3");
   assertEquals(all.headers.get("content-type"), "text/csv; charset=utf-8");
@@ -63,6 +69,56 @@ Deno.test("the console streams new requests only to a session", async () => {
     assertEquals([script.status, script.headers.get("content-type")], [200, "text/javascript; charset=utf-8"]);
     assertNotMatch(script.html, /innerHTML|eval|https?:/);
   }
+});
+
+Deno.test("the live list loads again for a request that arrives while it loads", async () => {
+  const events = new Map<string, () => void>();
+  const answers: ((answer: undefined) => void)[] = [];
+  let press = () => {};
+  const button = {
+    dataset: {},
+    setAttribute() {},
+    addEventListener: (_: string, click: () => void) => press = click,
+  };
+  class Stream {
+    addEventListener(name: string, listener: () => void): void {
+      events.set(name, listener);
+    }
+    close(): void {}
+  }
+  const load = () => new Promise<undefined>((resolve) => answers.push(resolve));
+  new Function("document", "EventSource", "fetch", "location", "setTimeout", SCRIPTS["live.js"])(
+    { getElementById: () => button },
+    Stream,
+    load,
+    {},
+    (act: () => void) => {
+      queueMicrotask(act);
+      return 1;
+    },
+  );
+  const settle = () => new Promise((resolve) => setTimeout(resolve));
+  press();
+  await settle();
+  assertEquals(answers.length, 1);
+  events.get("request")?.();
+  events.get("request")?.();
+  await settle();
+  assertEquals(answers.length, 1, "one page at a time");
+  answers[0]?.(undefined);
+  await settle();
+  assertEquals(answers.length, 2, "the requests since then");
+  answers[1]?.(undefined);
+  await settle();
+  assertEquals(answers.length, 2);
+});
+
+Deno.test("a lost request has neither a status nor a duration", async () => {
+  await using gateway = startConsole();
+  await gateway.store.ledger.append([freeEntryOf({ id: "lost", ending: "lost", status: 0, totalMs: 9_000 })]);
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  assertNotMatch((await browser.get("/requests")).html, /9 s/);
+  assertMatch((await browser.get("/requests/req_lost")).html, /<dt>Status<\/dt><dd><span class="dim">–</);
 });
 
 Deno.test("a request's page has its arithmetic, its attempts over time, what was dropped, and its ids", async () => {

@@ -6,7 +6,8 @@ import { usageReport } from "../../lib/billing/reports/usage.ts";
 import { DAY_MS } from "../../lib/store/days.ts";
 import { type DemoGateway, startDemoGateway } from "../demo/gateway.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
-import { Browser } from "./browser.ts";
+import { entryOf } from "../billing/reports/entries.ts";
+import { Browser, signedIn, startConsole } from "./browser.ts";
 
 /** The month with most of the demo's traffic. */
 const MONTH = new Date(Date.now() - 15 * DAY_MS).toISOString().slice(0, 7);
@@ -83,3 +84,18 @@ async function compareInvoices(demo: DemoGateway): Promise<void> {
   await browser.signIn(VIEWER_KEY);
   assert(!(await browser.get(`/usage?month=${MONTH}&by=upstream`)).html.includes("<textarea"));
 }
+
+Deno.test("the usage page says from when single requests are stored", async () => {
+  await using gateway = startConsole();
+  const now = Date.now();
+  const { ledger } = gateway.store;
+  await ledger.append([entryOf({ id: "old", at: now - 2 * DAY_MS }), entryOf({ id: "new", at: now })]);
+  while (await ledger.prune(Math.floor(now / DAY_MS)));
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  const month = new Date(now - 2 * DAY_MS).toISOString().slice(0, 7);
+  for (const by of ["user", "tag", "upstream"]) {
+    const { status, html } = await browser.get(`/usage?by=${by}&month=${month}`);
+    assertEquals([by, status], [by, 400]);
+    assertStringIncludes(html, "single requests are kept from");
+  }
+});

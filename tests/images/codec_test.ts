@@ -165,31 +165,34 @@ testWorkers("convertImage() changes the format only", async () => {
   await assertRejects(() => convertImage(new Uint8Array(9), { format: "png" }), GatewayError, "expected a PNG");
 });
 
-testWorkers("a job ends with its signal, before it began and while it runs, and the next one is done", async () => {
-  const file = encodePng(draw({ width: 512, height: 512 }, PATTERNS["noise"] ?? (() => [])));
-  const convert = (format: ImageFormat, signal?: AbortSignal) =>
-    convertImage(file.slice(), { format, ...(signal !== undefined && { signal }) });
-  await assertRejects(
-    () => convert("jpeg", AbortSignal.abort("early")).catch(wrap),
-    Error,
-    "early",
-  );
-  const first = new AbortController(), second = new AbortController();
-  const running = convert("webp", first.signal).catch(wrap);
-  const queued = [1, 2, 3].map(() => convert("webp", second.signal).catch(wrap));
-  const last = convert("jpeg");
-  second.abort("waited");
-  for (const job of queued) await assertRejects(() => job, Error, "waited");
-  first.abort("stopped");
-  await assertRejects(() => running, Error, "stopped");
-  assertEquals(imageSize(await last)?.type, "jpeg");
-});
+testWorkers(
+  "convertImage() ends with its signal, before it began and while it runs, and the next one is done",
+  async () => {
+    const file = encodePng(draw({ width: 512, height: 512 }, PATTERNS["noise"] ?? (() => [])));
+    const convert = (format: ImageFormat, signal?: AbortSignal) =>
+      convertImage(file.slice(), { format, ...(signal !== undefined && { signal }) });
+    await assertRejects(
+      () => convert("jpeg", AbortSignal.abort("early")).catch(wrap),
+      Error,
+      "early",
+    );
+    const first = new AbortController(), second = new AbortController();
+    const running = convert("webp", first.signal).catch(wrap);
+    const queued = [1, 2, 3].map(() => convert("webp", second.signal).catch(wrap));
+    const last = convert("jpeg");
+    second.abort("waited");
+    for (const job of queued) await assertRejects(() => job, Error, "waited");
+    first.abort("stopped");
+    await assertRejects(() => running, Error, "stopped");
+    assertEquals(imageSize(await last)?.type, "jpeg");
+  },
+);
 
 function wrap(reason: unknown): never {
   throw new Error(String(reason));
 }
 
-testWorkers("the queue is bounded: who comes too late is told to come again", async () => {
+testWorkers("convertImage() queues a bounded number of images, and refuses others as overloaded", async () => {
   const stop = new AbortController();
   const file = encodePng(draw({ width: 64, height: 64 }, PATTERNS["noise"] ?? (() => [])));
   const jobs = Array.from({ length: 300 }, () => convertImage(file.slice(), { format: "webp", signal: stop.signal }));

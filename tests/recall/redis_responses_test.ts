@@ -9,7 +9,6 @@ import { until } from "../support/soon.ts";
 
 const test = HAS_REDIS ? Deno.test : Deno.test.ignore;
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 const LIMITS = { minutes: 60, megabytes: 64 };
 
 /** An owner of these tests alone: all share one Redis. */
@@ -37,20 +36,6 @@ async function open(log: string[] = []): Promise<SharedResponses> {
 function nodeWith(shared: SharedResponses): Recall {
   return new Recall({ limits: LIMITS, monotonic: () => 0, shared });
 }
-
-test("another node finds a response by id and item, only for the same key", async () => {
-  const owner = someOwner();
-  const nodes = [nodeWith(await open()), nodeWith(await open())];
-  const [one, other] = nodes;
-  assert(one !== undefined && other !== undefined);
-  await one.put(owner, response("resp", "Grüße"));
-  assertEquals(await other.find(someOwner(), "resp"), undefined);
-  assertEquals(await other.find({ ...owner, secret: "another" }, "resp"), undefined);
-  assertEquals((await other.findByItem(owner, "item"))?.id, "resp");
-  assertEquals(await other.find(owner, "resp"), await one.find(owner, "resp"));
-  assertEquals(decoder.decode((await other.find(owner, "resp"))?.input), '"Grüße"');
-  for (const node of nodes) await node.close();
-});
 
 test("Redis contains neither plain text nor keys, and every value expires", async () => {
   const owner = someOwner();

@@ -318,14 +318,6 @@ Deno.test("nothing is tried after the deadline, and nothing slow after half of i
   }
 });
 
-Deno.test("a client's disconnect ends the attempts and does not count for the target", async () => {
-  const { send, time, health, sentTo } = world({ a: () => error("upstream"), b: ok });
-  const sent = assertRejects(() => send(choicesOf(model("m", "a", "b")), { isOver: () => true }), GatewayError);
-  await time.run();
-  await sent;
-  assertEquals([sentTo.length, health.snapshot()[0]?.samples], [1, 0]);
-});
-
 Deno.test("a request that may have started is not repeated", async () => {
   const choices = choicesOf(model("m", "a", "b"));
   const cases: [GatewayError, requested: string][] = [

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Gateway } from "../../lib/gateway.ts";
 import { metrics } from "../../lib/status/metrics.ts";
 import { readiness, ready } from "../../lib/status/health.ts";
+import { createDrain } from "../../lib/server/drain.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
@@ -106,7 +107,7 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
     ["there, but no key", { ...base, keys, store: sharedStore({}) }, 503, "unavailable", "ok"],
   ];
   for (const [name, gateway, status, says, upstreams] of cases) {
-    const response = await ready(gateway);
+    const response = await ready({ gateway, drain: createDrain() });
     const { message, ...body } = await response.json();
     assertEquals([response.status, body], [status, { status: says }], name);
     assertEquals(message === undefined ? "ok" : message.split(": ")[0], says, name);

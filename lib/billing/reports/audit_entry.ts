@@ -3,8 +3,7 @@ import { messageOf } from "../../errors.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
 import { listPostings, recomputeCharge } from "../ledger_postings.ts";
-import { inputTokensOf } from "../price.ts";
-import type { KeptEntry } from "../../store/ledger.ts";
+import { inputTokensOf, type KeptEntry } from "../../store/ledger.ts";
 
 /** A problem of an entry. */
 export interface EntryFault {

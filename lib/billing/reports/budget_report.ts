@@ -7,7 +7,7 @@ import { DAY_MS } from "../../store/days.ts";
 import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { BudgetClaim, LedgerStore } from "../../store/ledger.ts";
 import { budgetClaim, periodStart } from "../budgets.ts";
-import { formatUsd } from "../money.ts";
+import { formatUsd, parseUsd } from "../money.ts";
 import type { BudgetLine, BudgetState } from "./schemas.ts";
 
 /** Costs of a key's requests received in a period. */
@@ -76,6 +76,12 @@ export function requestsOfBudget(
   if (user === "") return undefined;
   const since = period === "total" ? {} : { since: new Date(periodStart(period, now) * DAY_MS).toISOString() };
   return { ...since, ...(user === null ? { [scope]: id } : { key: id, user }) };
+}
+
+/** Returns the share of a budget that is spent or held, in whole percent, rounded down. */
+export function usedPercent({ budget_usd, spent_usd, held_usd }: BudgetState): number {
+  const budget = parseUsd(budget_usd);
+  return budget === 0n ? 100 : Number((parseUsd(spent_usd) + parseUsd(held_usd)) * 100n / budget);
 }
 
 /** Reads the spending of a key today and in the current month. @param now Unix time in milliseconds */

@@ -1,7 +1,13 @@
 /** Searches single requests of the ledger, page by page. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
-import { type KeptEntry, type LedgerStore, METERED_ENDPOINTS, REASON_CODES } from "../../store/ledger.ts";
+import {
+  inputTokensOf,
+  type KeptEntry,
+  type LedgerStore,
+  METERED_ENDPOINTS,
+  REASON_CODES,
+} from "../../store/ledger.ts";
 import { type EntryFilter, type EntryOrder, type EntrySearch, matchesFilter, orderValue } from "../../store/search.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { readPeriod } from "./period.ts";
@@ -155,7 +161,7 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
     attempts: entry.attempts,
     first_ms: entry.firstMs ?? null,
     total_ms: entry.totalMs,
-    prompt_tokens: tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h,
+    prompt_tokens: inputTokensOf(tokens),
     completion_tokens: tokens.completion,
     images: entry.images,
     cost_usd: formatUsd(entry.cost),

@@ -5,9 +5,16 @@ import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addFigures, byName, needsEntries, NO_TOKENS } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { requireEntries } from "./kept_entries.ts";
-import { requireKnown } from "./usage_filter.ts";
+import { requireKnown, TEST_KEY_ID, TEST_KEY_NAME } from "./usage_filter.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
-import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
+import {
+  type BilledTokens,
+  inputTokensOf,
+  type LedgerStore,
+  type UsageBy,
+  type UsageQuery,
+  type UsageSum,
+} from "../../store/ledger.ts";
 
 /** A grouping of a bill. */
 export type UsageGrouping = Exclude<UsageBy, "upstream" | "hour" | "minute">;
@@ -116,11 +123,6 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
   return await sortSliced(sums, (one, other) => rankOf(one) - rankOf(other) || second(one, other));
 }
 
-/** Id that the ledger has instead of a key's for requests with which operators test a target. */
-export const TEST_KEY_ID = "system:target-test";
-/** Name for {@linkcode TEST_KEY_ID} in reports. */
-export const TEST_KEY_NAME = "target test";
-
 /**
  * Returns the names of keys by id: of all configured keys, and of those stored keys, revoked or not, that have one of
  * `ids`.
@@ -154,9 +156,8 @@ function addSum(total: Sum, sum: Sum): void {
 }
 
 function cachedPercent(tokens: BilledTokens): number | null {
-  const read = tokens.input_cache_read;
-  const input = tokens.prompt + read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-  return input === 0 ? null : Math.floor(100 * read / input);
+  const input = inputTokensOf(tokens);
+  return input === 0 ? null : Math.floor(100 * tokens.input_cache_read / input);
 }
 
 function emptySum(): Sum {

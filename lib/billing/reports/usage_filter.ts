@@ -5,6 +5,11 @@ import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
+/** Id that the ledger has instead of a key's for requests with which operators test a target. */
+export const TEST_KEY_ID = "system:target-test";
+/** Name for {@linkcode TEST_KEY_ID} in reports. No key can have it. */
+export const TEST_KEY_NAME = "target test";
+
 /** A filter as text. */
 export interface FilterTexts {
   /** Id or name of a key. */
@@ -22,7 +27,7 @@ interface FilterParts {
 }
 
 /**
- * Reads a filter. The key may be a name or an id of a configured or stored key.
+ * Reads a filter. The key may be a name or an id of a configured or stored key, or that of tests of targets.
  * @throws {ReportQueryError} if there is no such key, or for several tags
  */
 export async function readUsageFilter(
@@ -31,8 +36,9 @@ export async function readUsageFilter(
 ): Promise<UsageFilter> {
   // Entries keep their tags as a list with commas, which two tags in a row would match.
   if (tag?.includes(",") === true) throw new ReportQueryError(`Cannot read tag "${tag}": expected one tag`, "tag");
-  const keyId = key === undefined ? undefined : (await findFilterKey(key, { keys, config })).id;
-  return { keyId, group, model, user, tag };
+  const isTest = key === TEST_KEY_ID || key === TEST_KEY_NAME;
+  const record = key === undefined || isTest ? undefined : await findFilterKey(key, { keys, config });
+  return { keyId: isTest ? TEST_KEY_ID : record?.id, group, model, user, tag };
 }
 
 /** Finds a configured or stored key by its name or id. @throws {ReportQueryError} if there is none */

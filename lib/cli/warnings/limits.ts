@@ -1,6 +1,6 @@
 /** Warnings about limits and budgets that are too small for a single request. */
 import { mayUse } from "../../access/permissions.ts";
-import { createCatalog, pricingAt } from "../../catalog/catalog.ts";
+import { createCatalog, kindOf, pricingAt } from "../../catalog/catalog.ts";
 import type { Limits, Model } from "../../catalog/model.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
@@ -62,16 +62,12 @@ function limitOwners(config: Config): LimitOwner[] {
 
 type OwnerScope = Pick<LimitOwner, "path" | "models">;
 
-function makesText({ architecture }: Model): boolean {
-  return architecture.output_modalities.includes("text");
-}
-
 /** Returns a warning if a token limit is smaller than one usual request. */
 function tokenLimitWarnings(limits: Limits | undefined, { path, models }: OwnerScope): Warning[] {
   const limit = limits?.tokens_per_minute;
   if (limit === undefined || models.length === 0) return [];
   const usualTokens = models.map((model) =>
-    makesText(model) ? Math.min(USUAL_TEXT_TOKENS, model.context_length) : outputTokens(USUAL_IMAGE)
+    kindOf(model) === "image" ? outputTokens(USUAL_IMAGE) : Math.min(USUAL_TEXT_TOKENS, model.context_length)
   );
   const fewest = Math.min(...usualTokens);
   return limit >= fewest ? [] : [
@@ -106,7 +102,7 @@ function budgetWarnings(
 /** Returns the cost of a full context with the longest answer, or of one image of the usual size. */
 function maxCost(model: Model, now: number): Amount {
   const { context_tiers = [], ...prices } = pricingAt(model, now);
-  if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), prices.completion);
+  if (kindOf(model) === "image") return costOf(outputTokens(USUAL_IMAGE), prices.completion);
   const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);
   const input = model.context_length - output;
   const { prompt, completion } = context_tiers.findLast(({ above }) => input > above) ?? prices;

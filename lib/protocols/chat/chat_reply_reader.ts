@@ -51,10 +51,10 @@ export class ChatReplyReader {
       addTokens(this.#tokens, readLogprobs(logprobs.content));
     }
     this.#readContent(delta.content);
+    for (const value of objectsOf(delta.annotations)) this.#queue.cite({ from: "chat", value });
     this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
     this.#calls.pushFunction(delta.function_call, id);
-    for (const value of objectsOf(delta.annotations)) this.#queue.cite({ from: "chat", value });
   }
 
   /**

@@ -149,7 +149,7 @@ export class ToolCallReader {
 
   #uniqueId(id: string | undefined, answerId: string): string {
     const base = id ??
-      ["call", answerId.replace(/[^A-Za-z0-9_-]/g, "").slice(-40)].filter((part) => part !== "").join("_");
+      ["call", answerId.slice(-64).replace(/[^A-Za-z0-9_-]/g, "").slice(-40)].filter((part) => part !== "").join("_");
     let unique = id ?? `${base}_${this.#ids.size}`;
     for (let next = this.#ids.size; this.#ids.has(unique); next++) unique = `${base}_${next}`;
     this.#ids.add(unique);

@@ -79,7 +79,7 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
     issuer,
     ...(texts !== undefined && { texts }),
     keep,
-    callId: () => `call_${(id ?? "").replace(/[^A-Za-z0-9_-]/g, "").slice(0, 48)}_${blocks}`,
+    callId: () => `call_${(id ?? "").slice(0, 64).replace(/[^A-Za-z0-9_-]/g, "").slice(0, 48)}_${blocks}`,
   };
 
   function emit(event: ReplyEvent): void {

@@ -1,6 +1,6 @@
 /** Writes the body of a messages request. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
+import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Model } from "../../catalog/model.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
@@ -104,7 +104,11 @@ export function writeSampling(
   { target, thinking }: { target: WriteTarget; thinking: boolean },
 ): JsonObject {
   const { row, dropped } = target;
-  for (const name of unknownNames(sampling)) dropped.add(name);
+  const { frequencyPenalty, presencePenalty, seed, logitBias } = sampling;
+  if (frequencyPenalty !== undefined) dropped.add("frequency_penalty");
+  if (presencePenalty !== undefined) dropped.add("presence_penalty");
+  if (seed !== undefined) dropped.add("seed");
+  if (logitBias !== undefined) dropped.add("logit_bias");
   const members: JsonObject = {};
 
   function write(name: string, value: number | undefined): void {
@@ -125,15 +129,4 @@ export function writeSampling(
   }
   write("top_k", topK);
   return members;
-}
-
-/** Returns the names of unsupported parameters that would have an effect. */
-function unknownNames(sampling: Sampling): string[] {
-  const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias } = sampling;
-  const names: string[] = [];
-  if (frequencyPenalty !== 0) names.push("frequency_penalty");
-  if (presencePenalty !== 0) names.push("presence_penalty");
-  if (seed !== undefined) names.push("seed");
-  if (logitBias !== undefined && Object.keys(logitBias).length > 0) names.push("logit_bias");
-  return names;
 }

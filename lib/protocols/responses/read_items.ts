@@ -89,7 +89,7 @@ function callReader(
 
 /** Returns an id for a call that has none. */
 function generatedId({ answer, number }: ItemOrigin): string {
-  return `call_${answer ?? "answer"}_${number}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64);
+  return `call_${(answer ?? "answer").slice(-64)}_${number}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64);
 }
 
 /** Returns the arguments or input of a call. Arguments are JSON text, but some servers send an object. */

@@ -142,9 +142,15 @@ function writePart({ kind, text, annotations, logprobs }: Part): JsonObject {
     : { type: "refusal", refusal: text };
 }
 
-/** Writes a citation; undefined if it has no URL. */
+/** Writes a citation; undefined if it has no URL. Positions within the block become positions within its part. */
 function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
-  if (citation.from === "responses") return citation.value;
+  const { from, value } = citation;
+  if (from === "responses") {
+    const { start_index: start, end_index: end } = value;
+    return typeof start !== "number" || typeof end !== "number"
+      ? value
+      : { ...value, start_index: block.start + start, end_index: block.start + end };
+  }
   const cited = urlCitation(citation, block);
   return cited && { type: "url_citation", ...cited };
 }

@@ -34,7 +34,7 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   if (original.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
   checkOneAnswer(original);
-  let prompt = fitLogprobs(original, target);
+  let prompt = fitSampling(original, target);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   if (types.has("vendor_specific")) {
     prompt = yield* flattenContent(prompt, target);
@@ -102,10 +102,15 @@ function checkOneAnswer({ n = 1, protocol }: Prompt): void {
 /** Protocols of OpenAI, which have log probabilities in the same form. */
 const LOGPROBS_PROTOCOLS: ReadonlySet<Protocol> = new Set(["chat", "responses"]);
 
-/** Removes the request for log probabilities unless client and target have them in the same form. */
-function fitLogprobs(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): Prompt {
-  const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
-  if (logprobs === undefined && topLogprobs === undefined) return prompt;
+/**
+ * Removes sampling parameters without an effect, and the request for log probabilities unless client and target have
+ * them in the same form.
+ */
+function fitSampling(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): Prompt {
+  const { logprobs, topLogprobs, frequencyPenalty, presencePenalty, logitBias, ...sampling } = prompt.sampling;
+  const hasFrequency = frequencyPenalty !== undefined && frequencyPenalty !== 0;
+  const hasPresence = presencePenalty !== undefined && presencePenalty !== 0;
+  const hasBias = logitBias !== undefined && Object.keys(logitBias).length > 0;
   const isShared = [prompt.protocol, protocol].every((name) => LOGPROBS_PROTOCOLS.has(name));
   const supports = (name: string): boolean => isShared && row.supported_parameters.includes(name);
   const isKept = logprobs === true && supports("logprobs");
@@ -114,7 +119,14 @@ function fitLogprobs(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): P
   if ((topLogprobs ?? 0) > 0 && !isTopKept) dropped.add("top_logprobs");
   return {
     ...prompt,
-    sampling: { ...sampling, ...(isKept && { logprobs }), ...(isTopKept && { topLogprobs }) },
+    sampling: {
+      ...sampling,
+      ...(hasFrequency && { frequencyPenalty }),
+      ...(hasPresence && { presencePenalty }),
+      ...(hasBias && { logitBias }),
+      ...(isKept && { logprobs }),
+      ...(isTopKept && { topLogprobs }),
+    },
   };
 }
 

@@ -89,7 +89,7 @@ export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generat
     if (reasoning.unknownMembers === undefined || reasoning.unknownMembers.from === protocol) return reasoning;
     const { unknownMembers, ...others } = reasoning;
     for (const [name, value] of Object.entries(unknownMembers.members)) {
-      if (!asksForNothing(value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
+      if (!asksForNothing(name, value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
     }
     return others;
   }
@@ -143,9 +143,7 @@ function translateDetail(block: ContentBlock, { protocol, dropped }: DropTarget)
 
 function reportMembers(members: JsonObject, dropped: UnsupportedParameters): void {
   for (const [name, value] of Object.entries(members)) {
-    if (asksForNothing(value) || UNREPORTED_MEMBERS.has(name)) continue;
-    // An image's default.
-    if (name === "detail" && value === "auto") continue;
+    if (asksForNothing(name, value) || UNREPORTED_MEMBERS.has(name)) continue;
     if (WRAPPERS.has(name) && isObject(value)) reportMembers(value, dropped);
     else dropped.add(name);
   }
@@ -185,8 +183,7 @@ function reportBodyMembers(
 ): void {
   for (const name of names) {
     const value = members[name];
-    // The gateway stores nothing, so `store: false` is no loss.
-    if (asksForNothing(value) || (name === "store" && value === false)) continue;
+    if (asksForNothing(name, value)) continue;
     checkMember(name, from);
     for (const path of pathsOf(name, value)) dropped.add(path);
   }
@@ -196,7 +193,7 @@ function reportBodyMembers(
 function pathsOf(name: string, value: Json | undefined): string[] {
   if (!GROUPS.has(name.slice(name.lastIndexOf(".") + 1)) || !isObject(value)) return [name];
   return Object.entries(value).flatMap(([inner, member]) =>
-    asksForNothing(member) ? [] : pathsOf(`${name}.${inner}`, member)
+    asksForNothing(inner, member) ? [] : pathsOf(`${name}.${inner}`, member)
   );
 }
 
@@ -234,9 +231,18 @@ function translateMember({ name, value, from, to }: Member): JsonObject | undefi
   return value === "standard_only" ? { service_tier: "default" } : undefined;
 }
 
-/** True if a value has no effect: null, or an empty object or list. */
-function asksForNothing(value: Json | undefined): boolean {
+/** Members whose default clients often send, with the default as JSON. The gateway stores no answers for vendors. */
+const DEFAULTS: ReadonlyMap<string, string> = new Map([
+  ["store", "false"],
+  ["detail", '"auto"'],
+  ["modalities", '["text"]'],
+  ["responseModalities", '["TEXT"]'],
+  ["citations", '{"enabled":false}'],
+]);
+
+/** True if a member has no effect: its value is null, an empty object or list, or the default. */
+function asksForNothing(name: string, value: Json | undefined): boolean {
   if (value === undefined || value === null) return true;
-  if (Array.isArray(value)) return value.length === 0;
-  return isObject(value) && Object.keys(value).length === 0;
+  const isEmpty = Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0;
+  return isEmpty || DEFAULTS.has(name) && DEFAULTS.get(name) === JSON.stringify(value);
 }

@@ -60,9 +60,10 @@ function* cutVectors(
     const close = text.indexOf(text[from] === "[" ? "]" : '"', from + 1);
     if (close < 0) throw unreadable("a vector has no end");
     const vector = unescaped(text.slice(from, close + 1));
-    if (!isVector(vector)) throw unreadable("expected vectors of numbers, or base64 of them");
+    // The length comes first, because the pattern of a vector of millions of numbers exceeds the stack.
     const actual = dimensionsOf(vector);
     if (actual !== dimensions) throw unreadable(`expected vectors of ${dimensions} dimensions, got ${actual}`);
+    if (!isVector(vector)) throw unreadable("expected vectors of numbers, or base64 of them");
     skeleton += text.slice(copied, from) + vectors.length;
     vectors.push(inFormat(vector, base64));
     copied = start.lastIndex = close + 1;

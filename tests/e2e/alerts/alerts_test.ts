@@ -176,10 +176,13 @@ Deno.test("alerts need an address and a key, and their secrets appear nowhere", 
     ];
     for (const [change, problem] of cases) {
       const { code, err } = await run(["check"], { folder, env: { ...env, ...change } });
-      assertEquals([code, err], [1, `${problem}\n`]);
+      assertEquals([code, err.replace(/^sluice\.jsonc:1:\d+: /, "")], [1, `${problem}\n`]);
     }
     const unsigned = { ...config, alerts: { webhook: { env: "ALERT_WEBHOOK" } } };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(unsigned));
     const { code, err } = await run(["check"], { folder, env });
-    assertEquals([code, err], [1, 'alerts.secret: Missing: alerts in the format "sluice" must be signed\n']);
+    assertEquals([code, err.replace(/^sluice\.jsonc:1:\d+: /, "")], [
+      1,
+      'alerts.secret: Missing: alerts in the format "sluice" must be signed\n',
+    ]);
   }));

@@ -4,7 +4,7 @@ import { reservePort } from "../../support/ports.ts";
 import { until } from "../../support/soon.ts";
 import { ADMIN_KEY, type Node } from "./cluster.ts";
 
-/** How the guide checks nodes. */
+/** Settings of checks in the guide. */
 const CHECKS = "default-server check inter 1s fall 2 rise 2";
 
 /** The proxy's file of the repository, with the guide's backend for several nodes in place of its own. */

@@ -313,7 +313,9 @@ for (const billed of BILLED) {
       const explained = explainEntry(entry);
       assertEquals([explained.adds_up, explained.service_tier], [true, billed.tier ?? null]);
       const text = explanationText(explained);
-      for (const [name, count] of calls) assertStringIncludes(text, `${count} calls of ${name} x ${prices[name]} USD`);
+      for (const [name, count] of calls) {
+        assertStringIncludes(text, `${count} call${count === 1 ? "" : "s"} of ${name} x ${prices[name]} USD`);
+      }
       if (billed.tier !== undefined) assertStringIncludes(text, billed.tier);
       await checkAudit(gateway);
     });

@@ -1,6 +1,4 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { explainRequest } from "../../../lib/billing/reports/explain.ts";
-import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import { stopRequests } from "../../../lib/gateway.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
@@ -311,17 +309,6 @@ Deno.test("embeddings: a shutdown aborts running work, free of charge", async ()
     const [entry] = await entriesOf(running);
     assertEquals([entry?.ending, entry?.cost], ["failed", 0n]);
   });
-});
-
-Deno.test("embeddings: the explanation and the metrics name the endpoint", async () => {
-  await using gateway = startGateway({});
-  const response = await post(gateway, PATH, { model: "sluice/embed", input: "hello world" });
-  await response.body?.cancel();
-  const [entry] = await entriesOf(gateway);
-  const explanation = await explainRequest(gateway.store.ledger, entry?.id ?? "");
-  assert(explanation !== undefined);
-  assertMatch(explanationText(explanation), /Endpoint: +embeddings\n/);
-  assertMatch(await (await fetch(`${gateway.url}/metrics`)).text(), /endpoint="embeddings"/);
 });
 
 Deno.test("retrieval: an alternative spelling of a known member is refused", async () => {

@@ -39,3 +39,10 @@ for (const [name, body] of Object.entries(BODIES)) {
     }
   });
 }
+
+Deno.test("readReply() keeps the citations of a text beside a call", () => {
+  const value = { type: "url_citation", url_citation: { url: "u", title: "t", start_index: 0, end_index: 2 } };
+  const tool_calls = [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }];
+  const { blocks } = readReply(answer({ content: "Hi", annotations: [value], tool_calls }), ORIGIN);
+  assertEquals(blocks[0], { type: "text", text: "Hi", citations: [{ from: "chat", value }] });
+});

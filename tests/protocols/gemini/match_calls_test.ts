@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { CallMatcher } from "../../../lib/protocols/gemini/match_calls.ts";
 import { workedMs } from "../../support/turns.ts";
 
-Deno.test("results find their calls by id, else by name in the order of the calls", () => {
+Deno.test("CallMatcher finds the call of a result by its id, else by its name in the order of the calls", () => {
   const calls = new CallMatcher();
   calls.beginTurn();
   assertEquals(
@@ -19,7 +19,7 @@ Deno.test("results find their calls by id, else by name in the order of the call
   assertEquals(calls.end("f", undefined), "");
 });
 
-Deno.test("tens of thousands of calls and of results without a call take less than seconds", () => {
+Deno.test("CallMatcher takes linear time for tens of thousands of calls, and of results without a call", () => {
   const calls = new CallMatcher();
   calls.beginTurn();
   for (let index = 0; index < 40_000; index++) calls.begin(`f${index}`, undefined);

@@ -154,7 +154,7 @@ Deno.test("reader() emits pieces at once", () => {
   ]);
 });
 
-Deno.test("generated ids are stable for an answer and differ between answers", () => {
+Deno.test("reader() generates ids that are stable for an answer and differ between answers", () => {
   const ids = (responseId: string | undefined) => {
     const parts = [{ functionCall: { name: "now" } }, { functionCall: { name: "now" } }];
     const body = { candidates: [{ content: { parts }, finishReason: "STOP" }], responseId };
@@ -166,7 +166,7 @@ Deno.test("generated ids are stable for an answer and differ between answers", (
   for (const id of all) assertEquals(/^call_\d_[0-9a-f]{16}$/.test(id), true, id);
 });
 
-Deno.test("finish reasons are mapped, and with calls to tool_use", () => {
+Deno.test("reader() maps finish reasons, and with calls to tool_use", () => {
   const reported = [{ text: "a" }];
   const call = [{ functionCall: { id: "1", name: "now", args: {} } }];
   const cases: [string, JsonObject[], string][] = [
@@ -199,7 +199,7 @@ Deno.test("finish reasons are mapped, and with calls to tool_use", () => {
   }
 });
 
-Deno.test("a failing stream ends with one error of the right kind, after its content", () => {
+Deno.test("reader() ends a failing stream with one error of the right kind, after its content", () => {
   const cases: Readonly<Record<string, [number, string, string]>> = {
     error_call_malformed: [1, "upstream", "The model returned only a malformed function call"],
     error_cut: [3, "upstream", "The model's answer ended before it was complete"],
@@ -216,7 +216,7 @@ Deno.test("a failing stream ends with one error of the right kind, after its con
   }
 });
 
-Deno.test("usage is read without zeros, and nothing is invented", () => {
+Deno.test("reader() reads usage without zeros, and invents nothing", () => {
   const cases: [JsonObject | undefined, JsonObject][] = [
     [undefined, {}],
     [{ promptTokenCount: "9", totalTokenCount: -1 }, {}],

@@ -8,7 +8,7 @@ const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["
 const MANUAL: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
 const BOTH: Partial<Model> = { reasoning: { modes: ["manual", "adaptive"], efforts: ["minimal", "low", "high"] } };
 
-Deno.test("arguments of a call are an object", () => {
+Deno.test("writePrompt() writes the arguments of a call as an object", () => {
   const cases: [string, string, boolean?][] = [
     ['{"id": 12345678901234567890, "x": 1.0}', '{"id":12345678901234567890,"x":1.0}'],
     ["", "{}"],
@@ -36,7 +36,7 @@ Deno.test("arguments of a call are an object", () => {
   }
 });
 
-Deno.test("a result says the tool's name, and its text is an object", () => {
+Deno.test("writePrompt() writes a result with its tool's name, and its text as an object", () => {
   const picture: ContentBlock = {
     type: "media",
     media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" },
@@ -82,7 +82,7 @@ Deno.test("a result says the tool's name, and its text is an object", () => {
   }
 });
 
-Deno.test("signatures of the target's issuer return to their parts, wherever they are", () => {
+Deno.test("writePrompt() puts signatures of the target's issuer on their parts, wherever they are", () => {
   const sign = (id: string | undefined, value: string, issuer = "google"): ContentBlock => ({
     type: "reasoning",
     text: "",
@@ -131,7 +131,7 @@ Deno.test("signatures of the target's issuer return to their parts, wherever the
   }
 });
 
-Deno.test("a first unsigned call gets a placeholder for models that check signatures", () => {
+Deno.test("writePrompt() gives a first unsigned call a placeholder for models that check signatures", () => {
   const call = (id: string): ContentBlock => ({ type: "tool_call", id, name: "f", arguments: "{}" });
   const signature: ContentBlock = {
     type: "reasoning",
@@ -153,7 +153,7 @@ Deno.test("a first unsigned call gets a placeholder for models that check signat
   }
 });
 
-Deno.test("tools become declarations with complete schemas", () => {
+Deno.test("writePrompt() writes tools as declarations with complete schemas", () => {
   const schema = {
     type: "object",
     properties: { a: { $ref: "#/$defs/A" } },
@@ -178,7 +178,7 @@ Deno.test("tools become declarations with complete schemas", () => {
   assertEquals(dropped, ["parallel_tool_calls", "strict"]);
 });
 
-Deno.test("reasoning depth becomes a budget or a level, as the model requires", () => {
+Deno.test("writePrompt() writes the reasoning depth as a budget or a level, as the model requires", () => {
   const shown = { includeThoughts: true };
   const cases: [string, Reasoning | undefined, Partial<Model>, JsonObject | undefined, string[]?][] = [
     ["nothing asked", undefined, ADAPTIVE, undefined],
@@ -224,7 +224,7 @@ Deno.test("reasoning depth becomes a budget or a level, as the model requires", 
   }
 });
 
-Deno.test("a forced choice without functions is dropped and named", () => {
+Deno.test("writePrompt() drops and names a forced choice without functions", () => {
   assertEquals(write({ toolChoice: { type: "required" } }).dropped, ["tool_choice"]);
   assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);
 });

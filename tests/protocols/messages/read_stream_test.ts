@@ -3,8 +3,10 @@ import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_even
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
+import { workedMs } from "../../support/turns.ts";
 import { ANSWERS, fixtureNames, framesOf, ORIGIN } from "./upstream_answers.ts";
 
 Deno.test("every stream in the fixtures is listed", async () => {
@@ -116,3 +118,15 @@ function textOf(events: readonly ReplyEvent[]): string {
 function frame(body: { type: string; [name: string]: unknown }): Frame {
   return { event: body.type, data: JSON.stringify(body) };
 }
+
+Deno.test("reader() makes up ids of calls in linear time", () => {
+  const machine = messagesUpstream.reader(ORIGIN);
+  const push = (data: JsonObject) => machine.push({ data: JSON.stringify(data) } as Frame);
+  push({ type: "message_start", message: { id: `msg_${"x".repeat(4_000_000)}`, usage: { input_tokens: 1 } } });
+  const started = workedMs();
+  for (let index = 0; index < 500; index++) {
+    push({ type: "content_block_start", index, content_block: { type: "tool_use", name: "f", input: {} } });
+    push({ type: "content_block_stop", index });
+  }
+  assert(workedMs() - started < 1_000);
+});

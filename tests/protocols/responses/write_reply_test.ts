@@ -101,3 +101,16 @@ Deno.test("writeReply() repeats the request", () => {
     assertEquals(responses.writeReply(EMPTY, responseContextOf({}, request)), { ...SKELETON, ...echoed });
   }
 });
+
+Deno.test("writeReply() counts the positions of citations from the beginning of joined texts", () => {
+  const value = { type: "url_citation", url: "u", title: "t", start_index: 0, end_index: 3 };
+  const citations = [{ from: "responses" as const, value }];
+  const blocks = ["one", "two"].map((text) => ({ type: "text" as const, text, citations }));
+  const { output } = responses.writeReply({ ...EMPTY, blocks }, responseContextOf());
+  assertEquals((output as { content: JsonObject[] }[])[0]?.content, [{
+    type: "output_text",
+    text: "onetwo",
+    annotations: [value, { ...value, start_index: 3, end_index: 6 }],
+    logprobs: [],
+  }]);
+});

@@ -24,7 +24,7 @@ function passed(blocks: ContentBlock[]): ContentBlock[] {
   return aggregateEvents(events).blocks;
 }
 
-Deno.test("a signature after the last text is dropped, and everything else stays", () => {
+Deno.test("dropTrailingSignatures() drops a signature after the last text, and nothing else", () => {
   const cases: [given: ContentBlock[], kept: ContentBlock[]][] = [
     [[THOUGHT, TEXT, SIGNATURE], [THOUGHT, TEXT]],
     [[THOUGHT, TEXT, SIGNATURE, SIGNATURE], [THOUGHT, TEXT]],

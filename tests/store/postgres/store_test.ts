@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import postgres from "postgres";
 import { Secret } from "../../../lib/secret.ts";
 import { readPostgresAddress } from "../../../lib/store/postgres/address.ts";
@@ -6,9 +6,8 @@ import { connect, isOutOfReach, NoAnswer } from "../../../lib/store/postgres/cli
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
-import { freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
+import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { hash, key } from "../behaviours_keys.ts";
-import { until } from "../../support/soon.ts";
 
 const SERVING: PostgresOptions = { serving: { keyAgeMs: 60_000, journalEntries: 10, log: () => {} } };
 
@@ -149,24 +148,6 @@ postgresTest("openPostgresStore() applies the parameters of its address", async 
   const beside = await openPostgresStore(url, SERVING);
   assertEquals(await beside.keys.list(), []);
   await beside.close();
-  await store.close();
-});
-
-postgresTest("the store reports an outage and its end", async () => {
-  await using engine = await startPostgres();
-  const store = await openPostgresStore(new Secret(engine.url), SERVING);
-  await store.keys.add(key());
-  await store.keys.findByHash(hash("a"), 0);
-  const found = await ask<{ text: string }>(new Secret(engine.url), "SHOW synchronous_commit");
-  assertEquals(found, [{ synchronous_commit: "on" }] as never);
-  await engine.stop("crash");
-  await until("down", () => store.shared?.reach().up === false);
-  assertEquals((await store.keys.findByHash(hash("a"), 0))?.id, "key_1");
-  assertLess(0, store.shared?.reach().downMs ?? 0);
-  await assertRejects(() => store.shared?.configs.latest() ?? Promise.resolve());
-  await engine.start();
-  await until("up", () => store.shared?.reach().up === true);
-  assertEquals(await store.shared?.configs.latest(), undefined);
   await store.close();
 });
 

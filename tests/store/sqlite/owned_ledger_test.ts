@@ -112,30 +112,6 @@ Deno.test("the SQLite ledger can be read by others, but written only by its owne
     await owner.close();
   }));
 
-Deno.test("other processes read the same rest of budgets as the owner", () =>
-  inFolder(async (folder) => {
-    const owner = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    const guest = openSqliteStore(`${folder}/${FILE}`);
-    const { at, keyId, group } = hold();
-    const holds = [{}, { keyId: "key_2" }, { group: "other" }, { at: at - 86_400_000 }];
-    for (const [index, members] of holds.entries()) {
-      await owner.ledger.hold(hold({ id: `h${index}`, amount: 10n ** BigInt(index), claims: [], ...members }));
-    }
-    // With these, holds are noted.
-    await owner.ledger.append([entry({ cost: 20_000n }), entry({ id: "r2", keyId: "key_2", cost: 300_000n })]);
-    const claims = { key: [keyId, 10_000_000n - 20_000n], group: [group, 10_000_000n - 320_000n] } as const;
-    const held = { key: [101n, 1_101n], group: [11n, 1_011n] };
-    for (const scope of ["key", "group"] as const) {
-      const [id, left] = claims[scope];
-      for (const [index, since] of [DAY, DAY - 1].entries()) {
-        const claim = { scope, id, budget: 10_000_000n, since };
-        const lefts = [await guest.ledger.readAvailable(claim), await owner.ledger.readAvailable(claim)];
-        assertEquals(lefts, Array(2).fill(left - (held[scope][index] ?? 0n)), `${scope} since ${since}`);
-      }
-    }
-    for (const store of [guest, owner]) await store.close();
-  }));
-
 Deno.test("the SQLite ledger sums a snapshot while old entries are pruned", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });

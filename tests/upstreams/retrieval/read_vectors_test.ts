@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { readEmbeddingsAnswer } from "../../../lib/upstreams/retrieval/openai.ts";
 import { readGeminiBatch } from "../../../lib/upstreams/retrieval/gemini.ts";
@@ -17,6 +17,14 @@ Deno.test("recorded answers are read, even if a text looks like a vector", async
   assertEquals(await readEmbeddingsAnswer(ANSWERS[0] ?? "", wanted), { vectors: ["[0.25,-1e-3]", "[1,2]"], tokens: 3 });
   assertEquals(await readEmbeddingsAnswer(ANSWERS[1] ?? "", wanted), { vectors: ["[0,1]", "[1,0]"] });
   assertEquals(await readGeminiBatch(ANSWERS[2] ?? "", wanted), { vectors: ["[0.5,1]", "[1,0.5]"], tokens: 4 });
+});
+
+Deno.test("vectors of millions of numbers are refused", async () => {
+  for (const vector of [`[${"1,".repeat(4_000_000)}1]`, `"${"AAAA".repeat(10_000_000)}"`]) {
+    const answer = `{"data":[{"embedding":${vector},"index":0}]}`;
+    const read = readEmbeddingsAnswer(answer, { count: 1, dimensions: 2, base64: false });
+    await assertRejects(() => read, GatewayError, "expected vectors of 2 dimensions");
+  }
 });
 
 Deno.test("an answer with any changed character gives valid JSON vectors or an error", async () => {
