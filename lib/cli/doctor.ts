@@ -41,7 +41,12 @@ export async function doctor(
   let loaded: LoadedConfig | undefined;
   const findings = await findAll();
   if (loaded !== undefined) isServing ??= isAlive(originOf(loaded.config.listen));
-  const next = nextStep(findings, { flags: values, isServing: await isServing ?? false, ...(loaded && { loaded }) });
+  const next = nextStep(findings, {
+    flags: values,
+    isServing: await isServing ?? false,
+    ...(url !== undefined && key !== undefined && { url }),
+    ...(loaded && { loaded }),
+  });
   writeOut(
     switches.has("json") ? jsonText({ ...countOf(findings), findings, next }) : `${textOf(findings)}Next: ${next}\n`,
   );

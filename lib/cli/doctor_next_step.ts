@@ -8,12 +8,14 @@ interface Installation {
   flags: ConfigFlags;
   /** True if a gateway answers at the address of the configuration. */
   isServing: boolean;
+  /** The public URL that was checked with a key; absent: none was. */
+  url?: string;
   /** The configuration; absent: it has mistakes. */
   loaded?: LoadedConfig;
 }
 
 /** Returns the next step. */
-export function nextStep(findings: readonly Finding[], { flags, isServing, loaded }: Installation): string {
+export function nextStep(findings: readonly Finding[], { flags, isServing, url, loaded }: Installation): string {
   const program = programName(Deno.build.standalone);
   const config = flags.config === undefined ? "" : ` --config ${flags.config}`;
   const errors = findings.filter(({ level }) => level === "error");
@@ -22,6 +24,7 @@ export function nextStep(findings: readonly Finding[], { flags, isServing, loade
     return `export ${[...new Set(unset)].map((name) => `${name}=…`).join(" ")} and run ${program} serve${config}`;
   }
   if (errors.length > 0 || loaded === undefined) return `correct the errors above, then run ${program} doctor${config}`;
+  if (url !== undefined) return `send requests to ${url}/v1`;
   if (isServing) {
     const command = addCommand(flags, { isStandalone: Deno.build.standalone, isDeployed: false });
     return `make a key with ${command}, and send requests to ${originOf(loaded.config.listen)}/v1`;

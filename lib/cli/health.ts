@@ -11,7 +11,8 @@ export async function health({ listen, admin }: Pick<Config, "listen" | "admin">
   const url = `${originOf(listen.reuse_port ? admin?.listen ?? listen : listen)}/healthz`;
   const status = await statusAt(url);
   if (status === 200) {
-    writeOut("alive\n");
+    // Without a readable configuration, this may be another gateway.
+    writeOut(`The gateway at ${url} is alive\n`);
     return 0;
   }
   writeErr(status === undefined ? `No gateway answers at ${url}\n` : `The gateway at ${url} answered ${status}\n`);

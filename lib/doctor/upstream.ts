@@ -216,7 +216,7 @@ function reportRefusedKey({ notes, host }: UpstreamProbe, { status }: TimedReply
   else {
     notes.error(
       `It refuses the key: ${status}`,
-      "Put a valid key into its variable; until then its models have one target less",
+      "Put a valid key into its variable and restart the gateway; until then its models have one target less",
     );
   }
 }

@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startGateway } from "../support/gateway.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
-import { inFolder, reuseProcess, run } from "../support/program.ts";
+import { inFolder, reuseProcess, run, startWithKey } from "../support/program.ts";
 
 reuseProcess();
 
@@ -111,3 +111,12 @@ Deno.test("doctor sees version and end of a certificate whose authority is trust
     assertMatch(out, /upstream one: 127\.0\.0\.1:\d+ can be reached \(\d+ ms\), with TLS/);
   });
 });
+
+Deno.test("doctor that had a key for the public URL does not ask for another key", () =>
+  inFolder(async (folder) => {
+    const { origin, key, kill, ended } = await startWithKey([], { folder });
+    const { code, out } = await run(["doctor", "--url", origin, "--key", key], { folder });
+    assertEquals([code, out.split("\n").at(-2)], [0, `Next: send requests to ${origin}/v1`], out);
+    kill("SIGTERM");
+    await ended;
+  }));

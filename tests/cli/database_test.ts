@@ -35,7 +35,7 @@ postgresTest(
           [["prune"], /^Pruned 0 entries older than 90 days/],
           [["check"], /Store: +postgres:.*\n(.*\n)*Warnings \(1\):\n +limits_store: Several nodes/],
           [["doctor"], /ok +store: Gateways on \S+ \S+ have \d+ connections to it/],
-          [["health", "--port", new URL(gateway.origin).port], /^alive$/m],
+          [["health", "--port", new URL(gateway.origin).port], /^The gateway at \S+ is alive$/m],
         ];
         for (const [args, form] of outputs) {
           const ended = await run(args, place);

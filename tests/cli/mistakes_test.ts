@@ -93,11 +93,11 @@ Deno.test("health finds the running gateway although its configuration has mista
     const { port } = new URL(gateway.origin);
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "port": ${port} }, "groups": 5 }`);
     const alive = await run(["health"], { folder });
-    assertEquals([alive.code, alive.out], [0, "alive\n"], alive.err);
+    assertEquals([alive.code, alive.out], [0, `The gateway at ${gateway.origin}/healthz is alive\n`], alive.err);
     assertStringIncludes(alive.err, NOTE("listen"));
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "po`);
     const half = await run(["health"], { folder, env: { SLUICE_PORT: port } });
-    assertEquals([half.code, half.out], [0, "alive\n"], half.err);
+    assertEquals([half.code, half.out], [0, alive.out], half.err);
     assertStringIncludes(half.err, "this command uses none of it, but flags, variables and defaults\n");
     await gateway.stop();
     assertEquals((await run(["health"], { folder, env: { SLUICE_PORT: port } })).code, 1);

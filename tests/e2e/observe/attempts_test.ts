@@ -335,3 +335,25 @@ Deno.test("an attempt without an answer says why there is none", async () => {
     assertMatch(explanationText(found), words);
   }
 });
+
+Deno.test("an entry has the vendor's wait, and the client's output limit if the answer ended there", async () => {
+  await using first = startUpstream(() =>
+    json(errorBody("chat", "slow"), { status: 429, headers: { "retry-after": "30" } })
+  );
+  let finish_reason = "length";
+  const message = { role: "assistant", content: "Hello there" };
+  await using second = startUpstream(() => json({ ...WHOLE.chat, choices: [{ index: 0, message, finish_reason }] }));
+  await using gateway = startGateway(targets({ first: first.url, second: second.url }));
+  const explained = async () => {
+    const response = await gateway.ask("chat", prompt("chat", { max_completion_tokens: 7 }));
+    await response.text();
+    const found = await explainRequest(gateway.store.ledger, response.headers.get("x-request-id") ?? "");
+    assert(found?.state === "ended");
+    return found;
+  };
+  const cut = await explained();
+  assertEquals(cut.attempt_list.map(({ retry_after_ms }) => retry_after_ms), [30_000, undefined]);
+  assertEquals([cut.ending, cut.requested_max_tokens], ["length", 7]);
+  finish_reason = "stop";
+  assertEquals((await explained()).requested_max_tokens, null);
+});
