@@ -74,9 +74,9 @@ function changedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["li
 
 function changedBudget({ budget, period }: KeyRuleFlags["values"], present: KeyRules["budget"]): ChangedRule<"budget"> {
   if (budget === undefined && period === undefined) return undefined;
-  if (budget === UNSET) return { budget: undefined };
+  if (budget === UNSET && period === undefined) return { budget: undefined };
   const usd = budget ?? present?.usd;
-  if (usd === undefined) {
+  if (usd === undefined || usd === UNSET) {
     throw new UsageError("--period requires a budget, and the key has none of its own: add --budget");
   }
   const newPeriod = period ?? present?.period;
@@ -88,12 +88,12 @@ function changedUserBudget(
   present: KeyRules["user_budget"],
 ): ChangedRule<"user_budget"> {
   if (amount === undefined && period === undefined && required === undefined) return undefined;
-  if (amount === UNSET) return { user_budget: undefined };
+  if (amount === UNSET && (period ?? required) === undefined) return { user_budget: undefined };
   if (required !== undefined && required !== "yes" && required !== "no") {
     throw new UsageError(`Expected yes or no after --require-user, not "${required}"`);
   }
   const usd = amount ?? present?.usd;
-  if (usd === undefined) {
+  if (usd === undefined || usd === UNSET) {
     throw new UsageError("--user-period and --require-user need a budget of end users: add --user-budget");
   }
   return {

@@ -47,7 +47,7 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
               return [
                 <a href={`${CONSOLE}/groups/${encodeURIComponent(name)}`}>{name}</a>,
                 <Count value={members.get(name) ?? 0} />,
-                group.models.join(", "),
+                group.models.join(", ") || "none",
                 group.price_factor,
                 limitsText(group.limits),
                 usd(budget?.spent_usd),

@@ -70,6 +70,8 @@ Deno.test("parseKeyRules() rejects empty values", () => {
     [{ rpm: "unset" }, ["enforce"], "has none of its own"],
     [{ rpm: "1" }, ["report-only", "enforce"], "cannot be combined"],
     [{ period: "day" }, [], "add --budget"],
+    [{ budget: "unset", period: "day" }, [], "--period requires a budget"],
+    [{ "user-budget": "unset", "require-user": "yes" }, [], "need a budget of end users"],
   ];
   for (const [values, switches, words] of cases) {
     assertThrows(() => read(values, {}, ...switches), UsageError, words, JSON.stringify(values));

@@ -231,14 +231,14 @@ Deno.test("the page of budgets lists end users, filters, and links to their requ
     groups: {
       default: { user_budget: { usd: "9", period: "month" }, budget: { usd: "99" } },
       idle: { limits: { requests_per_minute: 6, report_only: true } },
-      open: { limits: {} },
+      open: { models: [], limits: {} },
     },
   }, { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now });
   const key = await gateway.addKey({ rules: { budget: { usd: "5", period: "total" } } });
   const { name } = (await gateway.store.keys.find(key.id)) ?? {};
   const groups = (await (await signedIn(gateway, VIEWER_KEY)).get("/groups")).html;
   assertStringIncludes(groups, "6 requests/min (reported only)");
-  assertMatch(groups, />open<\/a>.*?<td[^>]*>1<\/td><td[^>]*>none<\/td>/);
+  assertMatch(groups, />open<\/a>.*?<td[^>]*>none<\/td><td[^>]*>1<\/td><td[^>]*>none<\/td>/);
   const hostile = '<b>&"eve';
   for (const user of ["anna", hostile, ""]) {
     await (await gateway.ask("chat", { ...BODY, user }, { key })).body?.cancel();
