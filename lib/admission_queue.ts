@@ -21,7 +21,7 @@ export interface QueuedWork {
   keyId?: string | undefined;
 }
 
-/** Admits work while its total size stays within a limit. When work waits, its API keys admit turns. */
+/** Admits work while its total size stays within a limit. API keys with waiting work take turns. */
 export interface AdmissionQueue {
   /**
    * Waits until the work may begin. The returned function ends the work's share and may be called more than once. Work
@@ -37,7 +37,7 @@ export interface AdmissionQueue {
 const RETRY_MS = 2_000;
 
 /**
- * Share of the admitted size, and of the waiting requests, that one API key may admit, so that others are served too.
+ * Share of the admitted size, and of the waiting requests, that one API key may take, so that others are served too.
  */
 const KEY_SHARE = 3 / 4;
 
@@ -54,7 +54,7 @@ interface Owner {
   admittedSize: number;
   /** Count of its waiting requests. */
   waiting: number;
-  /** Number of its latest admission, as counted over all keys; 0: none yet. */
+  /** Sequence number of its latest admission, over all keys; 0: none yet. */
   lastAdmission: number;
 }
 
@@ -69,7 +69,7 @@ export function createAdmissionQueue(
   const owners = new Map<string, Owner>();
 
   function ownerOf(keyId: string | undefined): Owner {
-    return keyId !== undefined && owners.get(keyId) || { keyId, admittedSize: 0, waiting: 0, lastAdmission: 0 };
+    return (keyId !== undefined && owners.get(keyId)) || { keyId, admittedSize: 0, waiting: 0, lastAdmission: 0 };
   }
 
   function fits({ size, owner }: Pick<Waiting, "size" | "owner">): boolean {

@@ -80,8 +80,8 @@ type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | 
 const MAX_LISTED_ATTEMPTS = 16;
 
 /**
- * Time before the first attempt from which on the entry lists it although it succeeded, in milliseconds: the upstream is
- * not the cause then.
+ * If the first attempt begins this late, in milliseconds, the entry lists it even if it succeeds: its upstream did not
+ * cause the delay.
  */
 const LATE_START_MS = 1_000;
 
@@ -196,7 +196,7 @@ export class Meter {
     this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
-  /** Waits for a reservation and adds its model. A request that ends meanwhile waits for it, to release it too. */
+  /** Waits for a reservation and adds its model. If the request ends meanwhile, its end waits for it and releases it. */
   async #addModelAfter(reserving: Promise<void> | undefined, model: Model): Promise<void> {
     this.#admitting = reserving;
     try {
@@ -221,7 +221,7 @@ export class Meter {
    * @param target the model at the upstream, with its prices if they are known
    * @param affinity absent if there was no choice of targets, or no conversation
    */
-  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
+  beginAttempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
     this.#attemptCount++;
     this.#affinity = affinity;
     this.#upstream = upstream;
@@ -235,7 +235,7 @@ export class Meter {
   }
 
   /** Records the upstream's id of the current attempt. */
-  identify(requestId: string): void {
+  recordRequestId(requestId: string): void {
     this.#requestId = requestId;
   }
 
@@ -245,7 +245,7 @@ export class Meter {
   }
 
   /** Records the end of an attempt. Adds the upstream's id to a successful one. */
-  attempted(attempt: EntryAttempt): void {
+  recordAttempt(attempt: EntryAttempt): void {
     if (attempt.outcome === "success") {
       const beforeMs = this.#parts.monotonic() - this.#startedAt - attempt.ms;
       if (this.#attemptList === undefined && beforeMs < LATE_START_MS) return;
@@ -256,14 +256,14 @@ export class Meter {
   }
 
   /** Records that the answer of the current attempt broke off: it is listed, although it had begun. */
-  broke(attempt: EntryAttempt): void {
+  recordBreak(attempt: EntryAttempt): void {
     if (attempt.request_id === undefined && this.#requestId !== undefined) attempt.request_id = this.#requestId;
     if (this.#attemptList?.at(-1)?.outcome === "success") this.#attemptList.pop();
-    this.attempted(attempt);
+    this.recordAttempt(attempt);
   }
 
   /** Records the members of the request that the upstream of the current attempt does not support. */
-  drop(members: readonly string[]): void {
+  recordDropped(members: readonly string[]): void {
     this.#dropped = members;
   }
 
@@ -273,7 +273,7 @@ export class Meter {
   }
 
   /** Records the time of the first event or byte of the answer. */
-  first(): void {
+  recordFirstOutput(): void {
     this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#startedAt);
   }
 
@@ -299,8 +299,8 @@ export class Meter {
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       if (details !== undefined) entry.details = details;
-      // Released while the entry is written, since the client waits for both. Other nodes know of the request until its
-      // entry is durable.
+      // Released while the entry is written, since the client waits for both. With `isEntered: false`, other nodes keep
+      // the request on their lists until `confirmEntry`.
       released = this.#reservation.end(limitedTokens(tokens), { now, isEntered: false });
       const isNew = await this.#parts.ledger.enter(entry);
       // The entry is not new if the hold had expired, or if an earlier write succeeded but its reply was lost.
@@ -326,8 +326,8 @@ export class Meter {
   #bill(delivered: Delivered, terms: AdmissionTerms): ReturnType<typeof billUsed> {
     const { tokens, used, details: ownDetails } = delivered;
     // A tier that did not reach the upstream is not billed.
-    const isLost = terms.tierParameter !== undefined && this.#dropped.includes(terms.tierParameter);
-    const tier = isLost ? undefined : terms.tier;
+    const isTierDropped = terms.tierParameter !== undefined && this.#dropped.includes(terms.tierParameter);
+    const tier = isTierDropped ? undefined : terms.tier;
     const { sheet, details: billed } = billUsed(delivered, { ...terms, tier });
     const upstreamCost = this.#target?.pricing === undefined
       ? undefined
@@ -371,8 +371,9 @@ export class Meter {
   /** Removes the broken rule from a reason if it may be a vendor's text, which may quote the prompt. */
   #withoutQuotes({ rule, ...reason }: EntryReason): EntryReason {
     const attempts = this.#attemptList ?? [];
-    const isOwn = this.#attemptCount === 0 || attempts.length === this.#attemptCount && attempts.every(isUnfit);
-    return rule !== undefined && isOwn ? { ...reason, rule } : reason;
+    const wasNeverSent = this.#attemptCount === 0 ||
+      (attempts.length === this.#attemptCount && attempts.every(isUnfit));
+    return rule !== undefined && wasNeverSent ? { ...reason, rule } : reason;
   }
 
   async #note(status: number, ending: "failed" | "refused", reason: EntryReason): Promise<void> {
@@ -394,7 +395,7 @@ export class Meter {
     const affinity = this.#affinity;
     const skipped = this.#skipped;
     const max_tokens = this.#outputLimit?.cap;
-    // A list of attempts contains the id.
+    // In a list of attempts, each has its own id.
     const request_id = attempts === undefined ? this.#requestId : undefined;
     const hasMore =
       (attempts ?? dropped ?? affinity ?? skipped ?? max_tokens ?? request_id ?? this.#attribution) !== undefined;

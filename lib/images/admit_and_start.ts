@@ -54,7 +54,7 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
       hasDisconnected,
       meter,
     });
-    meter.drop(context.record.dropped = memberNames(dropped.names));
+    meter.recordDropped(context.record.dropped = memberNames(dropped.names));
     return { ...work, feed, headers, counter, dropped, watch, drains, hasDisconnected, inputImagePrice, releasePixels };
   } catch (error) {
     releasePixels();

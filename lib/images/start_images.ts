@@ -27,7 +27,10 @@ export interface ImageJob {
   signal: AbortSignal;
   /** Returns true once the client has disconnected, even if its images are still made. */
   hasDisconnected: () => boolean;
-  meter: Pick<Meter, "attempt" | "attempted" | "broke" | "identify" | "skip" | "first" | "ended">;
+  meter: Pick<
+    Meter,
+    "beginAttempt" | "recordAttempt" | "recordBreak" | "recordRequestId" | "skip" | "recordFirstOutput" | "ended"
+  >;
 }
 
 /** Started work. */
@@ -76,13 +79,13 @@ async function startAt(attempt: Attempt, job: ImageJob): Promise<ImageFeed> {
   const { gateway, request, model, dropped, signal, meter } = job;
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  meter.attempt(target.upstream, target);
+  meter.beginAttempt(target.upstream, target);
   const begunAt = gateway.monotonic();
   // Only the target that answers decides which parameters are dropped.
   const attemptDropped = new UnsupportedParameters();
   const feed = await upstream.create({
     ...{ request, model, target, signal, dropped: attemptDropped },
-    identify: (requestId) => meter.identify(requestId),
+    identify: (requestId) => meter.recordRequestId(requestId),
   });
   for (const name of attemptDropped.names) dropped.add(name);
   return untilAborted(reportingFailures(feed, { attempt, begunAt, job }), signal);

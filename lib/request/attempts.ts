@@ -25,7 +25,7 @@ export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, meter, choices, key, deadlineMs: maxMs, atMostOnce, send, isOver }:
     & Pick<AttemptOptions<T>, "choices" | "key" | "atMostOnce" | "send" | "isOver">
-    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted" | "skip"> }
+    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "recordAttempt" | "skip"> }
     & Partial<Pick<AttemptOptions<T>, "deadlineMs">>,
 ): AttemptOptions<T> {
   const { health, config, observer, monotonic, random } = gateway;
@@ -45,7 +45,7 @@ export function attemptsWith<T>(
       const { model, target: { upstream } } = attempt;
       const { outcome, ms } = ended;
       if (outcome !== "unfit") observer.counts.attempted({ upstream, model: model.id, outcome }, ms / 1000);
-      meter.attempted(entryAttempt(attempt, ended));
+      meter.recordAttempt(entryAttempt(attempt, ended));
     },
     skipped: (targets) => meter.skip(targets),
     failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
@@ -99,7 +99,7 @@ export interface AnsweredAttempt {
   /** When it began, by `monotonic`. */
   begunAt: number;
   requestId: string;
-  meter: Pick<Meter, "broke">;
+  meter: Pick<Meter, "recordBreak">;
   gateway: Pick<Gateway, "health" | "now" | "log" | "monotonic">;
 }
 
@@ -113,7 +113,7 @@ export function recordBrokenAnswer(
   const isClients = classifyFailure(thrown).outcome.type === "neither";
   const ms = gateway.monotonic() - begunAt;
   const outcome = thrown.fault === "oversized" ? "oversized" : "broken";
-  meter.broke(entryAttempt(attempt, { outcome, ms, error: thrown, isClients }));
+  meter.recordBreak(entryAttempt(attempt, { outcome, ms, error: thrown, isClients }));
   if (!isClients) reportFailure(thrown, { target: attempt.target, requestId, gateway });
 }
 

@@ -107,9 +107,9 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
-  state.meter.drop(record.dropped = memberNames(dropped.names));
+  state.meter.recordDropped(record.dropped = memberNames(dropped.names));
   state.forwarded = answer.forwarded;
-  if (answer.requestId !== undefined) state.meter.identify(answer.requestId);
+  if (answer.requestId !== undefined) state.meter.recordRequestId(answer.requestId);
   return { answer, admitted, attempt, begunAt, countInput };
 }
 

@@ -102,7 +102,7 @@ export class RequestState {
     this.attempt = attempt;
     this.dropped = dropped;
     const { target } = attempt;
-    this.meter.attempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
+    this.meter.beginAttempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
   }
 
   /**

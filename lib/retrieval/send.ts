@@ -74,14 +74,14 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         await takeModelLimits(candidate, meter);
         last = { attempt, candidate };
         const { model, target } = attempt;
-        meter.attempt(target.upstream, target);
+        meter.beginAttempt(target.upstream, target);
         const { signal } = upstreamCall;
         const dropped = new UnsupportedParameters();
         const answer = await work.call(upstream, {
           ...{ request: candidate.request, model, target, signal, dropped },
-          identify: (requestId) => meter.identify(requestId),
+          identify: (requestId) => meter.recordRequestId(requestId),
         });
-        meter.drop(record.dropped = memberNames(dropped.names));
+        meter.recordDropped(record.dropped = memberNames(dropped.names));
         context.answerHeaders.push(...droppedHeader(dropped));
         return { answer, candidate };
       },

@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
+import { ACCESS } from "../../lib/access/access_table.ts";
 import { editSchema } from "../../lib/images/read_edit.ts";
 import { generationSchema } from "../../lib/images/read_generation.ts";
-import { memberName, memberNames } from "../../lib/observe/request_record.ts";
+import { endpointOf, memberName, memberNames } from "../../lib/observe/request_record.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
@@ -26,4 +27,13 @@ Deno.test("memberName() replaces names made up by clients", () => {
   ];
   for (const [name, expected] of cases) assertEquals(memberName(name), expected, name);
   assertEquals(memberNames(["a", "top_k", "b"]), ["other", "top_k"]);
+});
+
+Deno.test("endpointOf() names every endpoint that needs a client's key", () => {
+  const unnamed = Object.entries(ACCESS).filter(([, { endpoint }]) => endpoint !== undefined).map(([key]) => key)
+    .filter((key) => {
+      const [method = "", route = ""] = key.split(" ");
+      return endpointOf({ method, route }) === "other";
+    });
+  assertEquals(unnamed, []);
 });

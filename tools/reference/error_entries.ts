@@ -70,7 +70,9 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
   limited: {
     about: "A limit or budget of the gateway is used up, or the gateway is busy",
     see: `${EXPLAIN}; \`sluice budgets\`; the headers \`x-ratelimit-…\``,
-    act: "Wait for `retry-after`, or raise the limit in `groups` or with `sluice keys change`",
+    act:
+      "Wait for `retry-after`, or raise the limit in `groups` or with `sluice keys change`. If too many bytes, pixels " +
+      "or uploads are being handled, or bodies decompressed, raise `resource_limits` instead",
   },
   exhausted: {
     about: "The rate limit or the credit of your account at the vendor is used up, and no other target was left",
