@@ -1,4 +1,4 @@
-/** The form of keys for operators, which the admin API describes. The start of the gateway does not load it. */
+/** The form of keys for operators, which the admin API describes. It has its own file so that the start of the gateway need not load it. */
 import { z } from "zod";
 import { keyRulesSchema } from "../config.ts";
 

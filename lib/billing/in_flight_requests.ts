@@ -25,8 +25,8 @@ export interface InFlightRequests {
   /** Resolves when no requests are left, of one kind or of all. */
   whenDone(kind?: InFlightKind): Promise<void>;
   /**
-   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended; after the grace period,
-   * it ends their meters itself.
+   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended. Those that still run after
+   * the grace period are ended without waiting for their work.
    */
   stop(reason: GatewayError, kind?: InFlightKind): Promise<void>;
 }
@@ -71,6 +71,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
       await Promise.race([Promise.all(stopped.map(({ meter }) => meter.done)), graceEnded.promise]);
       clearTimeout(timer);
       await Promise.all(
+        // Those that are still in the list.
         stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),
       );
     },
@@ -80,7 +81,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
 /** Bounds the number of drained answers: each holds memory and an upstream connection. */
 export interface DrainedRequests {
   /**
-   * Counts a drained answer until `done` settles.
+   * Counts an answer that is being drained until `done` settles.
    * @returns false if there are `max` drained answers already: the caller must cancel its upstream request instead
    */
   begin(done: Promise<unknown>, max: number): boolean;

@@ -1,4 +1,4 @@
-/** Lists the double-entry postings of a ledger entry, and recomputes its charge independently. */
+/** Lists the double-entry postings of a ledger entry, and recomputes its charge from its tokens and prices. */
 import type { Entry } from "../store/ledger.ts";
 import { type Charge, computeCharge } from "./price.ts";
 import type { Amount } from "./money.ts";

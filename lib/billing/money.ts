@@ -29,13 +29,16 @@ export function formatUsd(amount: Amount): string {
   return `${sign}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-/** Decimals of amounts that people read, the smallest amount that these show, and half of it, for rounding. */
+/** Decimals of amounts that people read. */
 const DISPLAY_DECIMALS = 4;
+/** The smallest amount with these decimals, in 1e-12 USD. */
 const SMALLEST_DISPLAYED = 10n ** BigInt(DECIMALS - DISPLAY_DECIMALS);
+/** Half of it, for rounding. */
 const HALF_DISPLAYED = 5n * 10n ** BigInt(DECIMALS - DISPLAY_DECIMALS - 1);
 
 /** Rounds a result of `formatUsd` to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
 export function roundUsd(usd: string): string {
+  // `-0.00001` becomes `>-0.0001`.
   if (usd.startsWith("-")) return `-${roundUsd(usd.slice(1))}`.replace("-<", ">-");
   const amount = parseUsd(usd);
   if (amount === 0n) return "0";
@@ -79,10 +82,9 @@ export function timesFactor(amount: Amount, { digits, decimals }: Factor): Amoun
 }
 
 /**
- * Returns the amount whose product with the factor is `product`; `undefined` if there is none, or if the factor is 0,
- * in which case any amount would do.
+ * Returns the amount whose product with the factor is `product`; `undefined` if there is none, or if the factor is 0.
  */
-export function withoutFactor(product: Amount, { digits, decimals }: Factor): Amount | undefined {
+export function divideByFactor(product: Amount, { digits, decimals }: Factor): Amount | undefined {
   const scaled = product * 10n ** BigInt(decimals);
   return digits === 0n || scaled < 0n || scaled % digits !== 0n ? undefined : scaled / digits;
 }

@@ -71,12 +71,12 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     labels: ["group", "model"],
     write: formatUsd,
   });
-  const first: Histogram = registry.histogram("sluice_first_event_seconds", {
+  const firstEventSeconds: Histogram = registry.histogram("sluice_first_event_seconds", {
     help: "Time to the first event or byte of an answer.",
     labels: ["endpoint"],
     buckets: BUCKETS,
   });
-  const total: Histogram = registry.histogram("sluice_request_seconds", {
+  const requestSeconds: Histogram = registry.histogram("sluice_request_seconds", {
     help: "Time to the end of a request, including streams.",
     labels: ["endpoint"],
     buckets: BUCKETS,
@@ -113,10 +113,10 @@ export function requestMetrics(registry: Registry): RequestMetrics {
       // The label is the model that answered. The requested name comes from the client and could be anything.
       requests.add([endpoint, entry?.model ?? "", entry?.upstream ?? "", statusClass, endingOf(record)]);
       if (kind !== undefined) errors.add([kind]);
-      total.observe([endpoint], seconds);
+      requestSeconds.observe([endpoint], seconds);
       for (const name of record.dropped) dropped.add([name]);
       if (entry === undefined) return;
-      if (entry.firstMs !== undefined) first.observe([endpoint], entry.firstMs / 1000);
+      if (entry.firstMs !== undefined) firstEventSeconds.observe([endpoint], entry.firstMs / 1000);
       for (const name of TOKEN_CLASSES) {
         if (entry.tokens[name] > 0) tokens.add([entry.model, name], entry.tokens[name]);
       }
@@ -230,11 +230,11 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   ofGroups(
     "sluice_group_budget_left_usd",
     ["group"],
-    "Rest of the budgets of groups after spent and held amounts, in USD.",
+    "What spent and held amounts leave of the budgets of groups, in USD.",
     vitals.groupBudgetsLeft,
   );
   ofGroups("sluice_group_limit", limitLabels, "Limits of groups, by unit. The 40 most used.", vitals.groupLimits);
-  ofGroups("sluice_group_limit_left", limitLabels, "Current rest of the limits of groups.", vitals.groupLimitsLeft);
+  ofGroups("sluice_group_limit_left", limitLabels, "What is left of the limits of groups.", vitals.groupLimitsLeft);
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
   registry.read("sluice_log_lines_lost_total", {
     help: "Log lines lost because their reader was too slow.",

@@ -22,7 +22,7 @@ const OPENAI: Readonly<Record<ErrorKind, readonly [type: string, code: string | 
   timeout: ["server_error", "timeout"],
 };
 
-/** `type` and `code` of an OpenAI error body, for the gateway's codes with an equivalent that clients act upon. */
+/** `type` and `code` of an OpenAI error body, for codes of the gateway that OpenAI has under other names. */
 const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]> = new Map([
   ["insufficient_quota", ["insufficient_quota", "insufficient_quota"]],
   ["rate_limit_requests", ["requests", "rate_limit_exceeded"]],
@@ -113,8 +113,8 @@ const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed contex
 export function anthropicError(error: GatewayError): AnthropicError {
   const isTooLong = error.code === "context_length_exceeded";
   const text = isTooLong && !TOO_LONG.test(error.message) ? `prompt is too long: ${error.message}` : error.message;
-  const isNamed = error.param === undefined || isTooLong || text.startsWith(error.param);
-  const message = isNamed ? text : `${error.param}: ${text}`;
+  const needsNoName = error.param === undefined || isTooLong || text.startsWith(error.param);
+  const message = needsNoName ? text : `${error.param}: ${text}`;
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
   return { type: ANTHROPIC[error.kind], message, ...details };
 }
@@ -128,7 +128,7 @@ export function openaiErrorReply(error: GatewayError, requestId: string): ErrorR
   };
 }
 
-/** Returns the status of an Anthropic error. It is 529 for an overloaded upstream, as Anthropic's clients expect. */
+/** Returns the status of an Anthropic error. It is 529 for the kind `overloaded`, as Anthropic's clients expect. */
 export function anthropicStatus(error: GatewayError): number {
   return error.kind === "overloaded" ? 529 : error.status;
 }
@@ -137,7 +137,8 @@ export function anthropicStatus(error: GatewayError): number {
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
   const headers = errorHeaders(error);
-  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s. A limit per minute may end after 60.5 s.
+  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s. A limit per minute may need 60.5 s, which is
+  // rounded up to 61.
   if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
     status: anthropicStatus(error),

@@ -6,7 +6,7 @@ import type { TargetOutcome } from "./health.ts";
 export interface FailureClass {
   outcome: TargetOutcome;
   /** When the same target may be tried again: at once, after all other targets, or never. */
-  repeat: "first" | "last" | "never";
+  repeat: "now" | "last" | "never";
   /** Targets that may be tried next: any target, only targets of other models, or none. */
   next: "target" | "model" | "none";
   /** True if the attempt was slow, so that another one may need as much time again. */
@@ -66,8 +66,9 @@ export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): Attem
   return type === "busy" || type === "refused" || type === "neither" ? OUTCOME_NAMES[type] : type;
 }
 
-const NEITHER: TargetOutcome = { type: "neither" };
-const FINAL: FailureClass = { outcome: NEITHER, repeat: "never", next: "none" };
+/** The outcome of an error that says nothing about the health of the target. */
+const NO_VERDICT: TargetOutcome = { type: "neither" };
+const FINAL: FailureClass = { outcome: NO_VERDICT, repeat: "never", next: "none" };
 
 /** Classifies an error that was thrown before the client received any part of the answer. */
 export function classifyFailure(
@@ -75,24 +76,23 @@ export function classifyFailure(
   { atMostOnce = false, isTrial = false }: AttemptFacts = {},
 ): FailureClass {
   if (!(error instanceof GatewayError)) return FINAL;
-  const failureClass = classifyKind(error);
-  if (!atMostOnce || !error.final || FAULTS_BEFORE_WORK.has(error.fault) || (isTrial && error.fault === "status")) {
-    return failureClass;
-  }
+  const failureClass = classifyError(error);
+  const mayFollow = !error.final || FAULTS_BEFORE_WORK.has(error.fault) || (isTrial && error.fault === "status");
+  if (!atMostOnce || mayFollow) return failureClass;
   return { ...failureClass, repeat: "never", next: "none" };
 }
 
-function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
+function classifyError({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
   switch (fault) {
     case "unfit":
     case "oversized":
-      return { outcome: NEITHER, repeat: "never", next: "target" };
+      return { outcome: NO_VERDICT, repeat: "never", next: "target" };
     case "unreachable":
-      return { outcome: { type: "unreachable" }, repeat: "first", next: "target" };
+      return { outcome: { type: "unreachable" }, repeat: "now", next: "target" };
     case "key":
       return { outcome: { type: "refused" }, repeat: "never", next: "target" };
     case "access":
-      return { outcome: NEITHER, repeat: "never", next: "target" };
+      return { outcome: NO_VERDICT, repeat: "never", next: "target" };
     case "credit":
       return { outcome: { type: "limited", retryAfterMs }, repeat: "never", next: "target" };
   }
@@ -102,14 +102,15 @@ function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): Failur
     case "overloaded":
       return { outcome: { type: "busy", retryAfterMs }, repeat: repeatAfterPause(retryAfterMs), next: "target" };
     case "timeout":
+      // The fault `status` is a 504 that the upstream sent, which may have come at once.
       return { outcome: { type: "failure" }, repeat: "never", next: "target", slow: fault !== "status" };
     case "upstream":
       return { outcome: { type: "failure" }, repeat: "never", next: "target" };
     case "not_found":
     case "too_large":
-      return { outcome: NEITHER, repeat: "never", next: "model" };
+      return { outcome: NO_VERDICT, repeat: "never", next: "model" };
     case "invalid":
-      return MODEL_ERRORS.has(code) ? { outcome: NEITHER, repeat: "never", next: "model" } : FINAL;
+      return MODEL_ERRORS.has(code) ? { outcome: NO_VERDICT, repeat: "never", next: "model" } : FINAL;
     default:
       return FINAL;
   }

@@ -279,7 +279,7 @@ class TargetAttempts<T> {
     }
     if (wasTried || repeat === "never") return;
     const repeated = { choice, wasTried: true };
-    if (repeat === "first" && this.#hasAttemptToSpare()) this.#remaining.unshift(repeated);
+    if (repeat === "now" && this.#hasAttemptToSpare()) this.#remaining.unshift(repeated);
     else this.#toRepeat.push(repeated);
   }
 

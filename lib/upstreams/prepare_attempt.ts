@@ -68,7 +68,7 @@ export function createAttemptMaker(
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.responseContext.prompt) return false;
     const { maxTokens = Infinity } = prompt;
-    if (vendor.hasLeastTokens === true && maxTokens < minTokens) return false;
+    if (vendor.enforcesMinTokens === true && maxTokens < minTokens) return false;
     if (prompt.plain !== undefined) {
       const { issuer = own } = prompt.plain.signatures ?? {};
       // Signatures in plain messages are never in an envelope of the gateway.

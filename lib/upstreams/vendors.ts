@@ -12,14 +12,14 @@ export interface Vendor {
   /** Supported protocols, the preferred one first. */
   protocols: readonly [Protocol, ...Protocol[]];
   /** Protocols that only some hosts or versions support. They are used if configured. */
-  perhaps?: readonly Protocol[];
+  optionalProtocols?: readonly Protocol[];
   /** True if output limits below the dialect's `minTokens` are refused; absent if that is not known. */
-  hasLeastTokens?: boolean;
+  enforcesMinTokens?: boolean;
   /** Returns the request headers that carry the key. */
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
   images?: boolean;
-  /** Most inputs of one request for embeddings; absent if it has none. Most vendors document OpenAI's number. */
+  /** Most inputs of one request for embeddings; absent if it has no embeddings API. Most vendors document OpenAI's number. */
   embeddings?: number;
   /** True if it has the rerank API that Cohere, Jina and vLLM share. */
   rerank?: boolean;
@@ -37,7 +37,7 @@ export const VENDORS = {
     issuer: "openai",
     baseUrl: "https://api.openai.com/v1",
     protocols: ["responses", "chat"],
-    hasLeastTokens: true,
+    enforcesMinTokens: true,
     compacts: true,
     auth: bearer,
     images: true,
@@ -62,7 +62,7 @@ export const VENDORS = {
   azure: {
     issuer: "openai",
     protocols: ["responses", "chat"],
-    hasLeastTokens: true,
+    enforcesMinTokens: true,
     auth: (key) => ({ "api-key": key }),
     images: true,
     embeddings: 2_048,
@@ -82,7 +82,7 @@ export const VENDORS = {
   openrouter: { baseUrl: "https://openrouter.ai/api/v1", protocols: ["chat"], auth: bearer, embeddings: 2_048 },
   vllm: {
     protocols: ["chat"],
-    perhaps: ["responses"],
+    optionalProtocols: ["responses"],
     keyless: true,
     auth: bearer,
     embeddings: 2_048,
@@ -91,14 +91,14 @@ export const VENDORS = {
   ollama: {
     baseUrl: "http://127.0.0.1:11434/v1",
     protocols: ["chat"],
-    perhaps: ["responses"],
+    optionalProtocols: ["responses"],
     keyless: true,
     auth: bearer,
     embeddings: 2_048,
   },
   "openai-compatible": {
     protocols: ["chat"],
-    perhaps: ["responses"],
+    optionalProtocols: ["responses"],
     keyless: true,
     auth: bearer,
     images: true,
@@ -132,8 +132,8 @@ export function usualPath(name: VendorName): string {
 }
 
 /** Returns all protocols that may be configured for a vendor. */
-export function protocolsOf({ protocols, perhaps = [] }: Vendor): readonly Protocol[] {
-  return [...protocols, ...perhaps];
+export function protocolsOf({ protocols, optionalProtocols = [] }: Vendor): readonly Protocol[] {
+  return [...protocols, ...optionalProtocols];
 }
 
 const PATHS: Readonly<Record<Protocol, string>> = {

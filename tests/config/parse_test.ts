@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { hashKey } from "../../lib/access/keys.ts";
 import { ConfigError } from "../../lib/config.ts";
+import { VENDORS } from "../../lib/upstreams/vendors.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 
@@ -288,7 +289,9 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
     [
       "an unknown vendor",
       { upstreams: { a: { vendor: "acme" } } },
-      'upstreams.a.vendor: Expected one of "embedded", "openai", "anthropic", "gemini", "azure", "deepseek", "glm", "groq", "kimi", "mistral", "xai", "qwen", "openrouter", "vllm", "ollama", "openai-compatible", not "acme"',
+      `upstreams.a.vendor: Expected one of ${
+        ["embedded", ...Object.keys(VENDORS)].map((name) => `"${name}"`).join(", ")
+      }, not "acme"`,
     ],
     [
       "a bad name of an upstream",

@@ -5,8 +5,8 @@ import { classifyFailure } from "../../lib/routing/classify_failure.ts";
 Deno.test("classifyFailure() follows the table", () => {
   const reported = { retryAfterMs: 700 };
   const cases: [kind: ErrorKind, options: ErrorOptions, outcome: string, again: string, next: string][] = [
-    ["upstream", { fault: "unreachable" }, "unreachable", "first", "target"],
-    ["timeout", { fault: "unreachable" }, "unreachable", "first", "target"],
+    ["upstream", { fault: "unreachable" }, "unreachable", "now", "target"],
+    ["timeout", { fault: "unreachable" }, "unreachable", "now", "target"],
     ["exhausted", reported, "limited", "last", "target"],
     ["exhausted", { retryAfterMs: 2_001 }, "limited", "never", "target"],
     ["exhausted", {}, "limited", "never", "target"],

@@ -1,6 +1,6 @@
 /** Adds up requests by upstream, upstream model and day, to compare them with the upstream's invoice. */
 import type { Config } from "../../config.ts";
-import { type Amount, parseFactor, parseUsd, withoutFactor } from "../money.ts";
+import { type Amount, divideByFactor, parseFactor, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addTokens, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
@@ -165,7 +165,7 @@ function addDays(selected: SelectedSums, days: readonly UpstreamDaySum[]): boole
  */
 function catalogCost({ sheet, tokens, cost, overrun }: UpstreamDaySum): Amount | undefined {
   if (sheet === undefined) return 0n;
-  const extras = withoutFactor(cost + overrun - costOfTokens(tokens, sheet), parseFactor(sheet.factor));
+  const extras = divideByFactor(cost + overrun - costOfTokens(tokens, sheet), parseFactor(sheet.factor));
   return extras === undefined ? undefined : costOfTokens(tokens, { ...sheet, factor: "1" }) + extras;
 }
 

@@ -32,7 +32,8 @@ export function writeEncrypted(signature: Signature, hidden: boolean): string {
  */
 export function readEncrypted(encrypted: string, id: string | undefined): { signature: Signature; hidden: boolean } {
   const signature = readSignature(encrypted, NATIVE_ISSUER);
-  if (signature.value === encrypted) {
+  const hasEnvelope = signature.value !== encrypted;
+  if (!hasEnvelope) {
     return { signature: id === undefined ? signature : { ...signature, id }, hidden: false };
   }
   const hidden = signature.issuer.endsWith(HIDDEN_SUFFIX);
