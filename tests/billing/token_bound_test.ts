@@ -89,6 +89,11 @@ Deno.test("tokenBound() bounds each kind of part separately", () => {
   }
 });
 
+Deno.test("tokenBound() bounds a video by the context alone", () => {
+  const video: ContentBlock = { type: "media", media: { kind: "bytes", mediaType: "video/mp4", base64: "AAAA" } };
+  assertEquals(tokenBound(prompt([video]), MODEL).input, MODEL.context_length);
+});
+
 Deno.test("tokenBound() bounds audio at an address by the context alone", () => {
   const audio = (data: string): ContentBlock => ({
     type: "vendor_specific",
