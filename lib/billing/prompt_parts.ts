@@ -137,15 +137,13 @@ export function mediaTokens(media: Media): number {
   return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
 }
 
-/** A PDF that is included as base64. */
-interface Pdf {
-  kind: "bytes";
-  base64: string;
-  mediaType: `application/pdf${string}`;
-}
+/** Beginning of a PDF in base64. */
+const PDF_BEGINNING = "JVBERi0";
 
-function isPdf(media: Media): media is Pdf {
-  return media.kind === "bytes" && media.mediaType.startsWith("application/pdf");
+/** Returns whether media is a PDF by its type or its content: upstreams may get it as one whatever its type is. */
+export function isPdf(media: Media): media is Extract<Media, { kind: "bytes" }> {
+  return media.kind === "bytes" &&
+    (media.mediaType.startsWith("application/pdf") || media.base64.startsWith(PDF_BEGINNING));
 }
 
 /** Returns the pages of a file; 1 if it is not a PDF. They are estimated by its size if `countPages` has not run. */

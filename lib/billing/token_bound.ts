@@ -14,6 +14,7 @@ import {
   fixedParts,
   formatParts,
   imageTokens,
+  isPdf,
   mediaTokens,
   pagesOf,
   type PromptPart,
@@ -135,7 +136,7 @@ function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes:
       (!infersTypes || media.mediaType !== undefined || imageTypeOf(media.url) !== undefined);
     return isImage ? MAX_IMAGE_TOKENS : Infinity;
   }
-  if (modality === "image") return MAX_IMAGE_TOKENS;
+  if (modality === "image" && !isPdf(media)) return MAX_IMAGE_TOKENS;
   // A few bytes can show one picture for hours, and vendors read a picture per second.
   if (modality === "video") return Infinity;
   const bytes = base64Bytes(media.base64);
