@@ -105,7 +105,7 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
 export async function countPages({ messages }: Pick<Prompt, "messages">): Promise<void> {
   let budget: InflateBudget | undefined;
   for (const media of mediaIn(messages)) {
-    if (!isPdf(media) || cachedPages.has(media)) continue;
+    if (media.kind === "url" || !isPdf(media) || cachedPages.has(media)) continue;
     budget ??= inflateBudget();
     cachedPages.set(media, await runSliced(countPdfPages(media.base64, budget)));
   }
@@ -137,20 +137,18 @@ export function mediaTokens(media: Media): number {
   return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
 }
 
-/** A PDF that is included as base64. */
-interface Pdf {
-  kind: "bytes";
-  base64: string;
-  mediaType: `application/pdf${string}`;
-}
+/** Beginning of a PDF in base64. */
+const PDF_BEGINNING = "JVBERi0";
 
-function isPdf(media: Media): media is Pdf {
-  return media.kind === "bytes" && media.mediaType.startsWith("application/pdf");
+/** Returns whether media is a PDF by its type or its content: upstreams may get it as one whatever its type is. */
+export function isPdf(media: Media): boolean {
+  return media.kind === "bytes" &&
+    (media.mediaType.startsWith("application/pdf") || media.base64.startsWith(PDF_BEGINNING));
 }
 
 /** Returns the pages of a file; 1 if it is not a PDF. They are estimated by its size if `countPages` has not run. */
 export function pagesOf(media: Media): number {
-  return isPdf(media) ? cachedPages.get(media) ?? pagesBySize(media.base64) : 1;
+  return media.kind === "bytes" && isPdf(media) ? cachedPages.get(media) ?? pagesBySize(media.base64) : 1;
 }
 
 /** Estimates the tokens of an image by its size in pixels. */

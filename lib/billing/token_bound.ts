@@ -14,6 +14,7 @@ import {
   fixedParts,
   formatParts,
   imageTokens,
+  isPdf,
   mediaTokens,
   pagesOf,
   type PromptPart,
@@ -67,7 +68,7 @@ export interface InputBounds extends ModelBounds {
 /**
  * Returns the most tokens that a request can have, without a tokenizer. Byte-level tokenizers make at most one token
  * per UTF-8 byte, so the bytes of a text are an upper bound. An input that may grow at the vendor (hosted tools, files
- * at URLs) is bounded only by the context of the model.
+ * at URLs, videos) is bounded only by the context of the model.
  * @param maxTokens the most tokens of an answer; absent: those that the prompt sets
  */
 export function tokenBound(prompt: Prompt, model: InputBounds, maxTokens = prompt.maxTokens): TokenBound {
@@ -135,7 +136,9 @@ function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes:
       (!infersTypes || media.mediaType !== undefined || imageTypeOf(media.url) !== undefined);
     return isImage ? MAX_IMAGE_TOKENS : Infinity;
   }
-  if (modality === "image") return MAX_IMAGE_TOKENS;
+  if (modality === "image" && !isPdf(media)) return MAX_IMAGE_TOKENS;
+  // A few bytes can show one picture for hours, and vendors read a picture per second.
+  if (modality === "video") return Infinity;
   const bytes = base64Bytes(media.base64);
   // Only the bytes of a text show its length; a document may be compressed. But each page is read as an image, and even
   // the smallest document has one page.

@@ -3,7 +3,7 @@
  */
 import { requireCaller } from "../access/permissions.ts";
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
-import { writeLongParts } from "../billing/prompt_parts.ts";
+import { countPages, writeLongParts } from "../billing/prompt_parts.ts";
 import type { Gateway } from "../gateway.ts";
 import { documentSize } from "../json/mod.ts";
 import type { Codec } from "../protocols/codec.ts";
@@ -56,6 +56,6 @@ export async function decodePrompt(screened: ScreenedBody, codec: Codec): Promis
   if (isLong) {
     await yieldToEventLoop();
     await writeLongParts(prompt);
-  }
+  } else await countPages(prompt);
   return permissions.withGranted(prompt);
 }

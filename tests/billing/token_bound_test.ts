@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ContentBlock, Prompt } from "../../lib/protocols/canonical/types.ts";
 import { affordableOutput, costBound, estimateTokens, MIN_OUTPUT, tokenBound } from "../../lib/billing/token_bound.ts";
+import { countPages } from "../../lib/billing/prompt_parts.ts";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -87,6 +88,21 @@ Deno.test("tokenBound() bounds each kind of part separately", () => {
     const more = tokenBound(prompt([block]), MODEL).input - bare;
     assert(more >= least && more <= most, `${more} for ${JSON.stringify(block).slice(0, 80)}`);
   }
+});
+
+Deno.test("tokenBound() counts the pages of a PDF of any declared type", async () => {
+  const base64 = btoa(`%PDF-1.4\n${"<</Type/Page>>\n".repeat(90)}`);
+  for (const mediaType of ["application/pdf", "application/octet-stream", "image/png"]) {
+    const sent = prompt([{ type: "media", media: { kind: "bytes", mediaType, base64 } }]);
+    await countPages(sent);
+    const { input } = tokenBound(sent, { ...MODEL, context_length: 10_000_000 });
+    assert(input >= 90 * 4784, `${input} for ${mediaType}`);
+  }
+});
+
+Deno.test("tokenBound() bounds a video by the context alone", () => {
+  const video: ContentBlock = { type: "media", media: { kind: "bytes", mediaType: "video/mp4", base64: "AAAA" } };
+  assertEquals(tokenBound(prompt([video]), MODEL).input, MODEL.context_length);
 });
 
 Deno.test("tokenBound() bounds audio at an address by the context alone", () => {
