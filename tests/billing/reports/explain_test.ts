@@ -329,7 +329,7 @@ Attempts:
   );
 });
 
-Deno.test("explanationText() shows the limit at which an answer ended, whoever set it", async () => {
+Deno.test("explanationText() shows the limit at which an answer ended for the client and for the budget", async () => {
   const limitOf = async (details: EntryDetails) =>
     /Output limit: (.*)/.exec(explanationText(await explain(entryOf({ ending: "length", details }))))?.[1];
   assertEquals(await limitOf({ requested_max_tokens: 1_600 }), "1,600 tokens: the client asked for no more");
