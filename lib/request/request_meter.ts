@@ -3,12 +3,12 @@ import { type Caller, requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { writeLimitHeaders } from "../limits/headers.ts";
+import { endUserName, MAX_USER_LENGTH } from "../billing/end_user_name.ts";
 import { Meter } from "../billing/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.ts";
 import { memberName } from "../observe/request_record.ts";
 import { isObject, type Json } from "../json/mod.ts";
-import { plainText } from "../text.ts";
 import { brokenRule } from "./broken_rule.ts";
 import { stringOf } from "../protocols/members.ts";
 
@@ -179,8 +179,6 @@ type Attributable = Pick<Meter, "attribute">;
 const USER_HEADER = "x-sluice-user";
 const TAGS_HEADER = "x-sluice-tags";
 
-/** Longest name of an end user, in characters. */
-const MAX_USER_LENGTH = 256;
 /** Longest tag, in characters. */
 const MAX_TAG_LENGTH = 64;
 /** Most tags of a request. */
@@ -214,11 +212,6 @@ function readTags(text: string): string[] {
     `Cannot read the header "${TAGS_HEADER}": expected at most ${MAX_TAGS} tags, separated by commas, of 1 to ` +
       `${MAX_TAG_LENGTH} letters, digits and . _ : / = @ + - each`,
   );
-}
-
-/** Returns a name without control characters, cut if it is long. Vendors accept any end user, so none is refused. */
-export function endUserName(text: string): string {
-  return plainText(text, MAX_USER_LENGTH);
 }
 
 /**

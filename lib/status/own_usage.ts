@@ -1,6 +1,7 @@
 /** `GET /v1/usage`: shows the holder of a key its spending, and what remains of its limits and budgets. */
 import { type Caller, mayUse, requireCaller } from "../access/permissions.ts";
 import { isExpired } from "../catalog/catalog.ts";
+import { endUserName } from "../billing/end_user_name.ts";
 import { type BudgetOwner, budgetStates, spendingOfKey } from "../billing/reports/budget_report.ts";
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests, limitOwnerOf, modelLimitRequests } from "../limits/limit_requests.ts";
@@ -8,7 +9,7 @@ import type { OwnUsage } from "../openapi/schemas.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
 import { userAccount } from "../store/ledger.ts";
-import { endUserName, readUserHeader } from "../request/request_meter.ts";
+import { readUserHeader } from "../request/request_meter.ts";
 
 /**
  * Returns the usage of the caller's key. The request counts toward no limit and has no ledger entry.

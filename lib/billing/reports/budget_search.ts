@@ -6,6 +6,7 @@ import { type LedgerStore, userAccount, type UserSum } from "../../store/ledger.
 import { periodStart } from "../budgets.ts";
 import { type BudgetedKey, budgetStates, linesOfKeys, listBudgets, userBudgetOfKey } from "./budget_report.ts";
 import type { BudgetLine } from "./schemas.ts";
+import { endUserName } from "../end_user_name.ts";
 import { ReportQueryError } from "./report_errors.ts";
 import { findFilterKey } from "./usage_filter.ts";
 
@@ -45,7 +46,8 @@ export async function findBudgets(
   texts: BudgetTexts,
   moment: Moment,
 ): Promise<BudgetLine[]> {
-  const { group, user } = texts;
+  const { group } = texts;
+  const user = texts.user === undefined ? undefined : endUserName(texts.user);
   const scope = readScope(texts);
   const limit = readLimit(texts);
   if (group !== undefined && !Object.hasOwn(parts.config.groups, group)) {

@@ -3,6 +3,7 @@ import { findConfiguredKey } from "../../access/keys.ts";
 import type { Config } from "../../config.ts";
 import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
+import { endUserName } from "../end_user_name.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
 /** Id that the ledger has instead of a key's for requests with which operators test a target. */
@@ -38,7 +39,13 @@ export async function readUsageFilter(
   if (tag?.includes(",") === true) throw new ReportQueryError(`Cannot read tag "${tag}": expected one tag`, "tag");
   const isTest = key === TEST_KEY_ID || key === TEST_KEY_NAME;
   const record = key === undefined || isTest ? undefined : await findFilterKey(key, { keys, config });
-  return { keyId: isTest ? TEST_KEY_ID : record?.id, group, model, user, tag };
+  return {
+    keyId: isTest ? TEST_KEY_ID : record?.id,
+    group,
+    model,
+    user: user === undefined ? undefined : endUserName(user),
+    tag,
+  };
 }
 
 /** Finds a configured or stored key by its name or id. @throws {ReportQueryError} if there is none */
