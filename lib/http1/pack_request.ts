@@ -81,7 +81,9 @@ export function packRequest(
     return { first: joinPieces([begin, writeHeadEnd(body.length)]), second: body.length === 0 ? undefined : body };
   }
   const pieces = typeof body === "string" ? [body] : body;
-  return { first: joinPieces([begin, writeHeadEnd(lengthOf(pieces)), ...pieces]) };
+  const length = lengthOf(pieces);
+  const end = writeHeadEnd(length);
+  return { first: joinPieces([begin, end, ...pieces], begin.length + end.length + length) };
 }
 
 function latin1Bytes(text: string): Uint8Array<ArrayBuffer> {
@@ -109,7 +111,10 @@ const CLIENT_HEADERS: ReadonlySet<string> = new Set([
   "proxy-connection",
 ]);
 
-/** Returns all lines except the one about the body's length, one character per byte. @throws {TypeError} as `HeadCache.begin` */
+/**
+ * Returns all lines except the one about the body's length, one character per byte.
+ * @throws {TypeError} as `HeadCache.begin`
+ */
 function writeHeadBegin({ target, host }: RequestAddress, { headers, closes }: HeadFields): string {
   if (!TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
   let head = `POST ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
@@ -153,9 +158,9 @@ export type WholeBody = string | readonly BodyPiece[];
 
 const encoder = new TextEncoder();
 
-/** Returns the bytes of all pieces, joined. */
-export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(lengthOf(pieces));
+/** Returns the bytes of all pieces, joined. @param length of all pieces in bytes; absent: it is counted */
+export function joinPieces(pieces: readonly BodyPiece[], length = lengthOf(pieces)): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
   let start = 0;
   for (const piece of pieces) {
     if (typeof piece === "string") {
