@@ -35,8 +35,10 @@ export function createRouteMatcher(routes: readonly Route[], access: AccessTable
   const findRoute = createRouter(routes);
   const servedRoutes = new Map(routes.map((route) => [route, servedOf(route, access)]));
   return (request) => {
-    const { segments } = readTarget(request);
-    const match = findRoute(isGoogleRequest(request) ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
+    const { path, segments } = readTarget(request);
+    const match = findRoute(
+      isGoogleRequest(path, request) ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments),
+    );
     const route = match && servedRoutes.get(match.route);
     return match && route && { route, params: match.params };
   };
@@ -92,8 +94,7 @@ export function readTarget(request: Addressed): RequestTarget {
   if (target.includes("%00")) {
     throw new GatewayError("invalid", "Cannot read the request target: it has a NUL character");
   }
-  const queryStart = target.indexOf("?");
-  const path = queryStart < 0 ? target : target.slice(0, queryStart);
+  const path = withoutQuery(target);
   if (!PATH.test(path)) {
     throw new GatewayError("invalid", "Cannot read the path: it has a character that must be percent-encoded");
   }
@@ -102,7 +103,12 @@ export function readTarget(request: Addressed): RequestTarget {
   if (path.includes("//") || segments.some((segment) => segment === "." || segment === "..")) {
     throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
   }
-  return { path, segments, query: queryStart < 0 ? "" : target.slice(queryStart + 1) };
+  return { path, segments, query: target.slice(path.length + 1) };
+}
+
+function withoutQuery(target: string): string {
+  const queryStart = target.indexOf("?");
+  return queryStart < 0 ? target : target.slice(0, queryStart);
 }
 
 /** First segment of Google's paths. */
@@ -114,11 +120,9 @@ const GOOGLE_METHOD = /:(?:generateContent|streamGenerateContent|countTokens)$/;
  * Returns true for a request of a Google client under `/v1/models`. Newer SDKs use a version of Google's API that has
  * the same path as OpenAI's list of models. Google's key header, or the method of a model, distinguishes them.
  */
-function isGoogleRequest(request: Addressed): boolean {
-  const target = targetOf(request);
-  if (!/^\/v1\/models(?![^/?#])/.test(target)) return false;
-  return request.headers.get("x-goog-api-key") !== null ||
-    /^[^?]*:(?:generateContent|streamGenerateContent|countTokens)(?:\?|$)/.test(target);
+function isGoogleRequest(path: string, { headers }: Addressed): boolean {
+  if (!/^\/v1\/models(?![^/#])/.test(path)) return false;
+  return headers.get("x-goog-api-key") !== null || GOOGLE_METHOD.test(path);
 }
 
 /** Inserts `models/` before a model id with a slash, where `@ai-sdk/google` (2 to 4) leaves it out. */
@@ -136,9 +140,10 @@ export type ErrorShape = "openai" | "anthropic" | "google";
  * have the right format, too. Nothing but the format of an error may depend on it.
  */
 export function errorShapeOf(request: Addressed): ErrorShape {
-  const base = /^\/(anthropic|v1beta)(?![^/?#])/.exec(targetOf(request))?.[1];
+  const path = withoutQuery(targetOf(request));
+  const base = /^\/(anthropic|v1beta)(?![^/#])/.exec(path)?.[1];
   if (base === "anthropic") return "anthropic";
-  return base === GOOGLE_BASE || isGoogleRequest(request) ? "google" : "openai";
+  return base === GOOGLE_BASE || isGoogleRequest(path, request) ? "google" : "openai";
 }
 
 /** Returns the target of a request, without checking it. */
