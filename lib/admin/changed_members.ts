@@ -1,4 +1,5 @@
 /** Lists what a change of an operator has changed. */
+import { isObject } from "../json/mod.ts";
 import type { ChangeLine } from "./schemas.ts";
 
 /** A member and its value after a change; `undefined` if it has none. */
@@ -32,10 +33,6 @@ function* differences(path: string, before: unknown, after: unknown): Generator<
   } else if ((before ?? null) !== (after ?? null)) {
     yield { path, before: before ?? undefined, after: after ?? undefined };
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function hasValue(value: unknown): boolean {

@@ -1,5 +1,6 @@
 /** Lists the parts of a prompt that a model reads, and estimates the tokens of images, files and texts by size. */
 import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
+import { PDF_BASE64 } from "../protocols/canonical/media.ts";
 import { type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
@@ -137,13 +138,10 @@ export function mediaTokens(media: Media): number {
   return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
 }
 
-/** Beginning of a PDF in base64. */
-const PDF_BEGINNING = "JVBERi0";
-
 /** Returns whether media is a PDF by its type or its content: upstreams may get it as one whatever its type is. */
 export function isPdf(media: Media): boolean {
   return media.kind === "bytes" &&
-    (media.mediaType.startsWith("application/pdf") || media.base64.startsWith(PDF_BEGINNING));
+    (media.mediaType.startsWith("application/pdf") || media.base64.startsWith(PDF_BASE64));
 }
 
 /** Returns the pages of a file; 1 if it is not a PDF. They are estimated by its size if `countPages` has not run. */

@@ -175,12 +175,13 @@ async function addEntries(
   { since, until, prices, only = {}, signal }: UpstreamQuery,
 ): Promise<void> {
   const costOf = upstreamCosts(prices);
+  const filter = { ...only, since, until };
   let page: KeptEntry[] = [];
   do {
     const last = page.at(-1);
     page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE_ENTRIES });
     for (const entry of page) {
-      if (!matchesFilter(entry, { ...only, since, until })) continue;
+      if (!matchesFilter(entry, filter)) continue;
       const sum = selected.of({ ...entry, day: dayOf(entry.at) });
       if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
     }

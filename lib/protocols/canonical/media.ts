@@ -79,6 +79,9 @@ export function writeMediaUrl(media: Media): string {
 /** Hosts whose URLs Gemini takes for videos. */
 const VIDEO_HOST = /^(?!img\.)(?:[^.]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be)\.?$/;
 
+/** The first characters of a PDF in base64. */
+export const PDF_BASE64 = "JVBERi0";
+
 /** A URL whose path ends like the name of an image file. */
 const IMAGE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
 

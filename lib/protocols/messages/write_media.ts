@@ -1,5 +1,5 @@
 /** Writes the images and files of a messages request. */
-import { modalityOf, normalizeMediaType } from "../canonical/media.ts";
+import { modalityOf, normalizeMediaType, PDF_BASE64 } from "../canonical/media.ts";
 import type { ContentBlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -19,7 +19,7 @@ const FILE_SIGNATURES: readonly [beginning: RegExp, type: string][] = [
   [/^R0lGOD[dl]h/, "image/gif"],
   // "RIFF", four bytes of length, "WEBP".
   [/^UklGR.{6}XRUJQ/, "image/webp"],
-  [/^JVBERi0/, PDF],
+  [new RegExp(`^${PDF_BASE64}`), PDF],
 ];
 
 /**

@@ -108,9 +108,6 @@ const LOGPROBS_PROTOCOLS: ReadonlySet<Protocol> = new Set(["chat", "responses"])
  */
 function fitSampling(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): Prompt {
   const { logprobs, topLogprobs, frequencyPenalty, presencePenalty, logitBias, ...sampling } = prompt.sampling;
-  const hasFrequency = frequencyPenalty !== undefined && frequencyPenalty !== 0;
-  const hasPresence = presencePenalty !== undefined && presencePenalty !== 0;
-  const hasBias = logitBias !== undefined && Object.keys(logitBias).length > 0;
   const isShared = [prompt.protocol, protocol].every((name) => LOGPROBS_PROTOCOLS.has(name));
   const supports = (name: string): boolean => isShared && row.supported_parameters.includes(name);
   const isKept = logprobs === true && supports("logprobs");
@@ -121,9 +118,9 @@ function fitSampling(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): P
     ...prompt,
     sampling: {
       ...sampling,
-      ...(hasFrequency && { frequencyPenalty }),
-      ...(hasPresence && { presencePenalty }),
-      ...(hasBias && { logitBias }),
+      ...(Boolean(frequencyPenalty) && { frequencyPenalty }),
+      ...(Boolean(presencePenalty) && { presencePenalty }),
+      ...(Object.keys(logitBias ?? {}).length > 0 && { logitBias }),
       ...(isKept && { logprobs }),
       ...(isTopKept && { topLogprobs }),
     },
