@@ -1,4 +1,6 @@
-/** The form of keys for operators, which the admin API describes. It has its own file so that the start of the gateway need not load it. */
+/**
+ * The form of keys for operators, which the admin API describes. It has its own file, so that a start need not load it.
+ */
 import { z } from "zod";
 import { keyRulesSchema } from "../config.ts";
 

@@ -7,7 +7,7 @@ import { GatewayError } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Describes an error. The transport's messages name upstreams, and a webhook is none, so only their causes are shown. */
+/** Describes an error by its cause: the transport's own messages name upstreams, and a webhook is none. */
 function describeFailure(error: unknown): string {
   if (error instanceof GatewayError && error.kind === "timeout") return `no answer within ${SEND_MS / 1000} seconds`;
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;

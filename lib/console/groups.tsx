@@ -133,7 +133,7 @@ async function countMembers(
   return counts;
 }
 
-/** Returns the keys of a group that are not revoked: those of the configuration, then those of the store, newest first. */
+/** Returns the unrevoked keys of a group: those of the configuration, then those of the store, newest first. */
 async function readMembers({ store, config }: Pick<Gateway, "store" | "config">, name: string): Promise<KeyRecord[]> {
   const records: KeyRecord[] = [];
   for await (const page of keyPages(store.keys)) {

@@ -84,7 +84,7 @@ async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: 
   }
 }
 
-/** Returns the error of the runtime's own client, which names what is wrong with a certificate; otherwise `error`. */
+/** Returns the error of the runtime's TLS client, which says why it rejects a certificate; `error` if it accepts it. */
 async function distrustOf(address: { hostname: string; port: number }, error: unknown): Promise<unknown> {
   if (faultOf(error) !== "certificate not trusted") return error;
   try {

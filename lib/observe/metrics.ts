@@ -230,11 +230,16 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   ofGroups(
     "sluice_group_budget_left_usd",
     ["group"],
-    "What spent and held amounts leave of the budgets of groups, in USD.",
+    "Budgets of groups minus spent and held amounts, in USD.",
     vitals.groupBudgetsLeft,
   );
   ofGroups("sluice_group_limit", limitLabels, "Limits of groups, by unit. The 40 most used.", vitals.groupLimits);
-  ofGroups("sluice_group_limit_left", limitLabels, "What is left of the limits of groups.", vitals.groupLimitsLeft);
+  ofGroups(
+    "sluice_group_limit_left",
+    limitLabels,
+    "Unused part of the limits of groups, by unit.",
+    vitals.groupLimitsLeft,
+  );
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
   registry.read("sluice_log_lines_lost_total", {
     help: "Log lines lost because their reader was too slow.",

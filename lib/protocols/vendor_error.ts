@@ -22,8 +22,8 @@ export function describePage(status: number, text: string): VendorError | undefi
 const MAX_TITLE_LENGTH = 100;
 
 /**
- * Returns what is logged of a page of HTML or XML, such as a proxy in front of a vendor sends: its title, since the
- * rest may repeat the request. Empty if nothing is; `undefined` for any other text.
+ * Returns the title of a page of HTML or XML, such as a proxy in front of a vendor sends; empty for a page of XML
+ * without one; `undefined` for any other text. Only the title is logged, because the rest may repeat the request.
  */
 function pageMessage(text: string): string | undefined {
   const start = text.trimStart().slice(0, 4_096);

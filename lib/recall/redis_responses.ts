@@ -124,7 +124,7 @@ export class RedisResponses implements SharedResponses {
   }
 }
 
-/** Runs commands. @throws {Error} the error of the first one that failed */
+/** Runs commands. @throws {Error} the error of the first command that fails */
 async function run(commands: ChainableCommander): Promise<void> {
   const results = await commands.exec() ?? [];
   for (const [error] of results) if (error !== null) throw error;

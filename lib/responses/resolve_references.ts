@@ -52,7 +52,7 @@ export async function recallConversation(id: string, memory: ResponseMemory): Pr
   return joinItems(parts);
 }
 
-/** Finds the next response of a chain; undefined for one that comes again, because an upstream may repeat its ids. */
+/** Finds the next response of a chain; undefined if the chain has its id already, as upstreams may repeat ids. */
 async function findNew(id: string, seen: Set<string>, memory: ResponseMemory): Promise<KeptResponse | undefined> {
   if (seen.has(id) || seen.size >= MAX_CHAIN_LENGTH) return undefined;
   seen.add(id);

@@ -93,7 +93,7 @@ function outputLimitText({ max_tokens, requested_max_tokens }: EndedRequest): st
 /** Least time outside of the attempts that is shown, in milliseconds. */
 const MIN_OUTSIDE_MS = 1_000;
 
-/** Describes the part of the time to the first output in which no upstream was asked; empty if it is short or unknown. */
+/** Describes the time before the first output that no attempt took; empty if it is short or unknown. */
 function outsideText({ first_ms, attempt_list }: EndedRequest): string {
   if (first_ms === null || attempt_list.length === 0) return "";
   const outside = attempt_list.reduce((rest, { ms }) => rest - ms, first_ms);

@@ -170,7 +170,7 @@ export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
   });
 }
 
-/** Formats what is known of the error of an attempt, in parentheses; empty if nothing is. */
+/** Formats the known facts about the error of an attempt, in parentheses; empty if there are none. */
 function factsText({ status, code, message, retry_after_ms: ms, request_id }: Partial<EntryAttempt>): string {
   const facts = [
     ...(status === undefined ? [] : [`status ${status}`]),

@@ -79,7 +79,7 @@ function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
   // The copy needs no journal and no syncs, since it gets its name only when it is complete and synced.
   to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
   from.exec("BEGIN");
-  // SQLite itself creates its tables: the sequences with the first AUTOINCREMENT table, and statistics when it is told to.
+  // SQLite creates its own tables: `sqlite_sequence` with the first AUTOINCREMENT table, statistics with ANALYZE.
   const schema = from.prepare(
     "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*'",
   )
