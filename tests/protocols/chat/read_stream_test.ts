@@ -60,6 +60,16 @@ Deno.test("reader() emits each piece at once", () => {
   ]);
 });
 
+Deno.test("reader() takes a stream for cut if one of several answers has no end", () => {
+  const chunk = (index: number, finish_reason: string | null) => ({
+    data: JSON.stringify({ id: "c1", choices: [{ index, delta: { content: "Hi" }, finish_reason }] }),
+  });
+  const [begun, first, second] = [chunk(1, null), chunk(0, "stop"), chunk(1, "stop")];
+  assertEquals(read([begun, first]).at(-1)?.type, "error");
+  assertEquals(read([begun, second, first]).at(-1)?.type, "finish");
+  assertEquals(read([begun, first, { data: "[DONE]" }]).at(-1)?.type, "finish");
+});
+
 Deno.test("reader() treats an event called error as an error", () => {
   const [only] = read([{ event: "error", data: '{"message":"Too many","code":"rate_limit_exceeded"}' }]);
   assert(only?.type === "error");
