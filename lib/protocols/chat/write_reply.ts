@@ -1,5 +1,5 @@
 /** Writes chat answers that are not streamed, and parts that streamed answers have, too. */
-import { countCodePoints, urlCitation } from "../canonical/citations.ts";
+import { countCodePoints, moveAnnotation, urlCitation } from "../canonical/citations.ts";
 import { signedCallId, withCallSignature, writeSignature } from "../canonical/signature.ts";
 import type {
   Citation,
@@ -69,7 +69,7 @@ export function hidesReasoning(context: ResponseContext): boolean {
  * @param block range of the block in the whole text of the answer, in which positions are counted
  */
 export function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
-  if (citation.from === "chat") return citation.value;
+  if (citation.from === "chat") return moveAnnotation(citation.value, block.start);
   const cited = urlCitation(citation, block);
   return cited && { type: "url_citation", url_citation: cited };
 }
