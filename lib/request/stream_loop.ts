@@ -345,6 +345,7 @@ export class StreamLoop {
       return this.#stop();
     }
     const text = this.#format(request.failUnanswered(toGatewayError(thrown)));
+    this.#answer = undefined;
     this.#stage = "open";
     this.#ready.splice(0, Infinity, undefined);
     if (this.#isPulled) this.#sendText(text);
@@ -365,9 +366,10 @@ export class StreamLoop {
     return new GatewayError("too_slow", `Cannot finish this answer: the client read too slowly to ${failure}`);
   }
 
-  /** Cancels or drains an answer whose client has disconnected. */
+  /** Cancels or drains an answer whose client has disconnected. There is none if all targets failed. */
   #drainOrCancel(): void {
-    const { meter } = this.#answer as StreamedAnswer;
+    if (this.#answer === undefined) return this.#stop();
+    const { meter } = this.#answer;
     const drains = this.#options.request.drainForBill(meter.facts);
     meter.disconnected(drains);
     if (!drains || this.#ready.includes(undefined)) return this.#stop();
