@@ -62,10 +62,9 @@ function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, Respons
   function closeItem(status: ItemStatus): ResponsesEvent[] {
     const events = item?.done(status) ?? [];
     const value = item?.value(status);
-    if (value !== undefined) {
-      output.push(value);
-      storedItems.push(item?.kept?.(status) ?? value);
-    }
+    if (value !== undefined) output.push(value);
+    const stored = item?.kept === undefined ? value : item.kept(status);
+    if (stored !== undefined) storedItems.push(stored);
     item = undefined;
     return events;
   }
@@ -157,13 +156,13 @@ function openItem(
       return callItem(block, position);
     case "reasoning": {
       const { reasoning } = context.prompt;
-      // A client that did not ask for reasoning expects a message as the first item.
-      if (reasoning === undefined) return { item: emptyItem(), events: [] };
-      const summary = reasoning.display === "summarized" || reasoning.display === "full";
-      return reasoningItem(
-        { summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true },
-        position,
-      );
+      return reasoningItem({
+        // A client that did not ask for reasoning expects a message as the first item.
+        item: reasoning !== undefined,
+        summary: reasoning?.display === "summarized" || reasoning?.display === "full",
+        encrypted: reasoning?.encrypted === true,
+        hidden: block.hidden === true,
+      }, position);
     }
     case "vendor_specific":
       return block.from === "responses" ? wholeItem(block.value, position) : { item: emptyItem(), events: [] };
