@@ -21,6 +21,7 @@ Deno.test("a response that precedes itself, because an upstream repeats its ids,
       secret: "",
       find: () => Promise.resolve((found++, response)),
       findByItem: () => Promise.resolve(undefined),
+      isLocal: () => false,
       put: () => undefined,
     };
     await assertRejects(() => recallConversation("resp_1", memory), GatewayError, "Cannot continue");
@@ -43,6 +44,7 @@ Deno.test("a long chain of responses is read in turns of the event loop, oldest 
         items: [],
       }),
     findByItem: () => Promise.resolve(undefined),
+    isLocal: () => false,
     put: () => undefined,
   };
   let turns = 0;
