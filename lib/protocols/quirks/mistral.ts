@@ -1,10 +1,9 @@
 /** The quirks of Mistral. */
-import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
-import { asksForSomething } from "../extras.ts";
-import { listOf, nonEmptyStringOf } from "../members.ts";
+import { listOf } from "../members.ts";
 import { legalCallId } from "../translate/legal_names.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
+import { keepKnownMembers, type KnownMembers } from "./known_members.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 
 /** Call ids have exactly nine letters and digits. */
@@ -14,7 +13,7 @@ const CALL_ID = { legal: /[A-Za-z0-9]/, max: 9, exact: true };
 export const mistral: Quirk = {
   dialect: { ...compatible.dialect, callId: CALL_ID, unsignedReasoning: true },
   changesAllMessages: true,
-  body(body, { protocol }, dropped, { reasoning }) {
+  body(body, prompt, dropped, row) {
     const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
     for (const name of UNKNOWN_MEMBERS) {
       // Null asks for nothing, and `store: false` is no loss, because nothing is stored.
@@ -22,12 +21,8 @@ export const mistral: Quirk = {
     }
     // The last chunk always has the usage, and Mistral refuses requests that ask for it.
     const known = omit(own, [...UNKNOWN_MEMBERS, "stream_options"]);
-    const renamed = mapMessages(known, (message) => {
-      const thought = thoughtOf(message);
-      if (thought !== undefined && reasoning === undefined) dropped.add(PARAMETER_NAMES[protocol].unsigned);
-      const restored = thought === undefined || reasoning === undefined ? message : withThought(message, thought);
-      return withLegalIds(withKnownMembers(restored, (name) => dropped.add(`messages.${name}`)));
-    });
+    const keepKnown = keepKnownMembers(MESSAGES, prompt, { dropped, row });
+    const renamed = mapMessages(known, (message) => withLegalIds(keepKnown(message)));
     return renamed.tool_choice === "required" ? { ...renamed, tool_choice: "any" } : renamed;
   },
 };
@@ -44,41 +39,23 @@ const UNKNOWN_MEMBERS = [
   "prompt_cache_retention",
 ] as const;
 
-/** Members of messages that Mistral knows, besides role and content. */
-const MESSAGE_MEMBERS: ReadonlyMap<Json | undefined, readonly string[]> = new Map<Json | undefined, readonly string[]>([
-  ["system", []],
-  ["user", []],
-  ["assistant", ["tool_calls", "prefix"]],
-  ["tool", ["tool_call_id", "name"]],
-]);
+const MESSAGES: KnownMembers = {
+  members: new Map<Json | undefined, readonly string[]>([
+    ["system", []],
+    ["user", []],
+    ["assistant", ["tool_calls", "prefix"]],
+    ["tool", ["tool_call_id", "name"]],
+  ]),
+  /** Mistral's models write reasoning as a part before the text. */
+  withThought(message, thought) {
+    const { content } = message;
+    const texts = typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : listOf(content);
+    const thinking = { type: "thinking", thinking: [{ type: "text", text: thought }], closed: true };
+    return { ...message, content: [thinking, ...texts] };
+  },
+};
+
 const CALL_MEMBERS = ["id", "type", "function", "index"];
-/** Members with reasoning as text, which goes back as a part of the content. */
-const REASONING_MEMBERS = ["reasoning_content", "reasoning"];
-
-/** Returns the reasoning of an assistant message; undefined if it is blank. */
-function thoughtOf({ role, reasoning_content: content, reasoning }: JsonObject): string | undefined {
-  const text = role === "assistant" ? nonEmptyStringOf(content) ?? nonEmptyStringOf(reasoning) : undefined;
-  return text?.trim() === "" ? undefined : text;
-}
-
-/** Writes reasoning as Mistral's models do: as a part before the text. */
-function withThought(message: JsonObject, thought: string): JsonObject {
-  const { content } = message;
-  const texts = typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : listOf(content);
-  const thinking = { type: "thinking", thinking: [{ type: "text", text: thought }], closed: true };
-  return { ...message, content: [thinking, ...texts] };
-}
-
-/** Removes unknown members of a message. */
-function withKnownMembers(message: JsonObject, reportDropped: (name: string) => void): JsonObject {
-  const known = MESSAGE_MEMBERS.get(message.role);
-  if (known === undefined) return message;
-  const unknown = Object.keys(message).filter((name) => !["role", "content", ...known].includes(name));
-  for (const name of unknown) {
-    if (!REASONING_MEMBERS.includes(name) && asksForSomething(message[name])) reportDropped(name);
-  }
-  return omit(message, unknown);
-}
 
 /** Makes the ids of calls and results legal: another model may have made the calls. */
 function withLegalIds(message: JsonObject): JsonObject {

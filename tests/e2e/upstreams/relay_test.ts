@@ -99,6 +99,7 @@ Deno.test("vendors get earlier reasoning of usual messages in their own form", a
   const thinking = { type: "thinking", thinking: [{ type: "text", text: "Hm" }], closed: true };
   const cases: [string, JsonObject, JsonObject][] = [
     ["kimi", { content: "" }, { content: "", reasoning_content: "" }],
+    ["groq", { content: "b", reasoning_content: "Hm" }, { content: "b", reasoning: "Hm" }],
     ["mistral", { content: "b", reasoning_content: "Hm" }, { content: [thinking, { type: "text", text: "b" }] }],
   ];
   for (const [vendor, before, after] of cases) {

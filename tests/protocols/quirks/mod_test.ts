@@ -81,7 +81,7 @@ Deno.test("quirks return the same values if nothing changes", () => {
       {
         role: "assistant",
         content: "Let me see.",
-        ...name !== "mistral" && { reasoning_content: "Hm." },
+        ...!["groq", "mistral"].includes(name) && { reasoning_content: "Hm." },
         tool_calls: [{ ...CALL, id }],
       },
       { role: "tool", tool_call_id: id, content: "1" },
@@ -155,6 +155,33 @@ Deno.test("groq is asked to keep reasoning out of the text", () => {
       prompt,
       body: { reasoning_effort: "high", include_reasoning: false },
       rewritten: { reasoning_effort: "high", include_reasoning: false },
+    },
+  ]);
+});
+
+Deno.test("groq gets reasoning under its own name, and no other members of answers", () => {
+  const messages = [
+    { role: "user", content: "Hi", x: 1 },
+    { role: "assistant", content: "Hi.", reasoning_content: "Hm", annotations: [], tool_calls: [CALL] },
+    { role: "assistant", content: "Bye.", reasoning: "Hm", audio: { id: "a" } },
+  ];
+  const rewritten = [
+    messages[0] ?? null,
+    { role: "assistant", content: "Hi.", tool_calls: [CALL] },
+    { role: "assistant", content: "Bye." },
+  ];
+  const reasoning = "Hm";
+  check(groq, [
+    {
+      body: { messages },
+      rewritten: { messages: rewritten.map((message, index) => index === 0 ? message : { ...message, reasoning }) },
+      dropped: ["messages.audio"],
+    },
+    {
+      body: { messages },
+      rewritten: { messages: rewritten },
+      isPlain: true,
+      dropped: ["messages.thinking", "messages.audio"],
     },
   ]);
 });
