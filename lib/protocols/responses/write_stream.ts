@@ -6,6 +6,7 @@ import type { Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { objectOf, stringOf } from "../members.ts";
 import { callItem } from "./write_call_item.ts";
+import { writeWithKeptTexts } from "./kept_text.ts";
 import { messageItem } from "./write_message_item.ts";
 import {
   emptyItem,
@@ -29,15 +30,22 @@ const FINAL_EVENTS = new Set(["response.completed", "response.incomplete", "resp
 export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
   const machine = outputItemWriter(context);
   let number = 0;
+  let write: (event: JsonObject) => string = JSON.stringify;
 
   function frames(events: ResponsesEvent[]): Frame[] {
     return events.flatMap(({ type, members }) => {
-      const frame = { event: type, data: JSON.stringify({ type, sequence_number: number++, ...members }) };
+      const frame = { event: type, data: write({ type, sequence_number: number++, ...members }) };
       return FINAL_EVENTS.has(type) ? [frame, { data: "[DONE]" }] : [frame];
     });
   }
 
-  return { push: (event) => frames(machine.push(event)), end: () => frames(machine.end()) };
+  return {
+    push(event) {
+      if (event.type === "logprobs") write = writeWithKeptTexts;
+      return frames(machine.push(event));
+    },
+    end: () => frames(machine.end()),
+  };
 }
 
 /**
