@@ -175,8 +175,17 @@ export interface Health {
   speed(target: TargetKey): TargetSpeed;
   /** Returns the states of all targets that were used. */
   snapshot(): HealthRow[];
-  /** Applies another configuration. Counted outcomes stay unless the window changes. Refused keys are probed again. */
-  reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
+  /**
+   * Applies another configuration, and forgets targets that no model has any more. Counted outcomes stay unless the
+   * window changes. Refused keys are probed again.
+   */
+  reconfigure(
+    configured: {
+      breaker: BreakerOptions;
+      models: readonly { readonly targets: readonly TargetKey[] }[];
+      probe?: UpstreamProbe;
+    },
+  ): void;
   /** Probes refused keys at once. */
   renewKeys(): void;
   /** Cancels timers and probes. */

@@ -55,7 +55,9 @@ class HealthTracker implements Health {
     this.#probe = options.probe ?? (() => undefined);
   }
 
-  reconfigure({ breaker, probe }: Parameters<Health["reconfigure"]>[0]): void {
+  reconfigure({ breaker, models, probe }: Parameters<Health["reconfigure"]>[0]): void {
+    const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
+    for (const name of this.#targets.keys()) if (!configured.has(name)) this.#targets.delete(name);
     if (breaker.windowMs !== this.#breaker.windowMs) {
       for (const target of this.#targets.values()) target.restart(breaker.windowMs);
     }
@@ -82,8 +84,13 @@ class HealthTracker implements Health {
     let health = this.#byObject.get(target);
     if (health !== undefined) return health;
     const name = targetName(target);
-    health = this.#targets.get(name) ?? new TargetHealth(target, this.#breaker.windowMs);
-    this.#targets.set(name, health);
+    health = this.#targets.get(name);
+    if (health === undefined) {
+      health = new TargetHealth(target, this.#breaker.windowMs);
+      this.#targets.set(name, health);
+      // Its permits are still reported when a reload has removed the target.
+      this.#byObject.set(health.target, health);
+    }
     this.#byObject.set(target, health);
     return health;
   }
@@ -191,7 +198,8 @@ class HealthTracker implements Health {
     const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#withJitter);
     this.#changed(health, scope, { change: "opened", forMs });
     const { epoch } = breaker;
-    const isCurrent = () => breaker.epoch === epoch;
+    const name = targetName(health.target);
+    const isCurrent = () => breaker.epoch === epoch && this.#targets.get(name) === health;
     this.#later(forMs, () => {
       if (!isCurrent()) return;
       this.#changed(health, scope, { change: "half_open", forMs: 0 });
