@@ -39,7 +39,7 @@ class Timers {
   now = 0;
   #due: { at: number; run: () => void }[] = [];
 
-  readonly later = (ms: number, run: () => void): () => void => {
+  readonly later = (run: () => void, ms: number): () => void => {
     const due = { at: this.now + ms, run };
     this.#due.push(due);
     return () => this.#due = this.#due.filter((other) => other !== due);
