@@ -32,7 +32,10 @@ const REFUSED_MEMBERS: Readonly<Record<Protocol, readonly string[]>> = {
 type DropTarget = Pick<AdaptTarget, "protocol" | "dropped">;
 
 /** Objects that only group members: the members inside are reported, not the object. */
-const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item", "functionCall", "functionResponse"]);
+const WRAPPERS = new Set([
+  ...["function", "custom", "image_url", "file", "item", "functionCall", "functionResponse"],
+  "provider_specific_fields",
+]);
 
 /** Members of Gemini's body that only group members. */
 const GROUPS = new Set(["generationConfig", "toolConfig", "functionCallingConfig"]);
