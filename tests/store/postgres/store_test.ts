@@ -7,6 +7,7 @@ import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
+import { openRelay } from "../../support/relay.ts";
 import { eventually } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { entry, hold } from "../behaviours_ledger.ts";
@@ -153,43 +154,9 @@ postgresTest("openPostgresStore() applies the parameters of its address", async 
   await store.close();
 });
 
-/** A relay to a server, which can lose its open connections silently: all but the one that listens. */
-function openRelay(server: string): { url: string; lose(): void } & Disposable {
-  const address = new URL(server);
-  const { hostname, port } = address;
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const open: { isLost: boolean; listens: boolean }[] = [];
-  void (async () => {
-    for await (const client of listener) {
-      const connection = { isLost: false, listens: false };
-      open.push(connection);
-      const upstream = await Deno.connect({ hostname, port: Number(port) });
-      for (const [from, to] of [[client, upstream], [upstream, client]] as const) {
-        const relayed = from.readable.pipeThrough(
-          new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-            transform(bytes, controller) {
-              connection.listens ||= new TextDecoder().decode(bytes).includes("LISTEN");
-              if (!connection.isLost) controller.enqueue(bytes);
-            },
-          }),
-        );
-        relayed.pipeTo(to.writable).catch(() => {});
-      }
-    }
-  })();
-  address.port = String(listener.addr.port);
-  return {
-    url: address.href,
-    lose() {
-      for (const connection of open) connection.isLost = !connection.listens;
-    },
-    [Symbol.dispose]: () => listener.close(),
-  };
-}
-
 postgresTest("a serving store replaces connections that are lost without an error", async () => {
   await using database = await freshDatabase();
-  using relay = openRelay(database.url);
+  using relay = openRelay(database.url, { keeps: "LISTEN" });
   const store = await openPostgresStore(new Secret(relay.url), SERVING);
   let count = 0;
   const findUnknown = () => store.keys.findByHash(String(++count).padStart(64, "0"), 0);
