@@ -103,9 +103,12 @@ export class Leases {
     const at = this.#clock();
     this.#runningSweeps++;
     try {
-      for (const id of await this.#parts.store.expire(at)) {
-        this.#leases.delete(id);
-        this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
+      for (let ids; ids === undefined || ids.length > 0;) {
+        ids = await this.#parts.store.expire(at);
+        for (const id of ids) {
+          this.#leases.delete(id);
+          this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
+        }
       }
     } catch (cause) {
       this.#parts.log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
