@@ -15,7 +15,12 @@ import {
 import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
-import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import {
+  sumUpstreams,
+  totalOfUpstreams,
+  type UpstreamFigures,
+  type UpstreamSum,
+} from "../billing/reports/upstreams.ts";
 import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { dayName } from "../store/days.ts";
@@ -121,11 +126,8 @@ async function sumsText(
   if (format === "json") return jsonText(await upstreamReport(sums, period));
   if (format === "csv") return upstreamCsv(sums);
   const names = ["upstream", "model", "day", "requests", "failed", "counted"];
-  const rows = sums.map((sum) => {
-    const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion } = sum.tokens;
-    const tokens = [prompt, input_cache_read, input_cache_write_5m + input_cache_write_1h, completion];
-    return [...nameCells(sum), ...tokens.map(String), ...endCells(sum, usd)];
-  });
+  const rows = sums.map((sum) => [sum.upstream, sum.model, dayName(sum.day), ...figureCells(sum, usd)]);
+  const total = ["TOTAL", "", "", ...figureCells(totalOfUpstreams(sums), usd)];
   const titles = [
     ...names.map((name) => name.toUpperCase()),
     ...[
@@ -140,15 +142,20 @@ async function sumsText(
       "MARGIN USD",
     ],
   ];
-  return tableText([titles, ...rows], { right: titles.map((_, column) => column).slice(3) });
+  return tableText([titles, ...rows, total], { right: titles.map((_, column) => column).slice(3) });
 }
 
-function nameCells({ upstream, model, day, requests, failed, counted }: UpstreamSum): string[] {
-  return [upstream, model, dayName(day), ...[requests, failed, counted].map(String)];
-}
-
-function endCells({ images, unpriced, upstreamCost, cost }: UpstreamSum, usd: (amount: bigint) => string): string[] {
-  return [images, unpriced].map(String).concat([upstreamCost, cost, cost - upstreamCost].map(usd));
+function figureCells(
+  { tokens, upstreamCost, cost, ...counts }: UpstreamFigures,
+  usd: (amount: bigint) => string,
+): string[] {
+  const { requests, failed, counted, images, unpriced } = counts;
+  const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  const tokenCounts = [tokens.prompt, tokens.input_cache_read, written, tokens.completion];
+  return [
+    ...[requests, failed, counted, ...tokenCounts, images, unpriced].map(String),
+    ...[upstreamCost, cost, cost - upstreamCost].map(usd),
+  ];
 }
 
 /** Formats all compared numbers, and the counts that cannot be compared. */
@@ -156,12 +163,8 @@ function comparedText(
   lines: readonly ComparedLine[],
   { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
 ): string {
-  const total = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
-  const unverified = {
-    counted: total(({ counted }) => counted),
-    failed: total(({ failed }) => failed),
-    other_attempts: total(({ attempts, requests }) => attempts - requests),
-  };
+  const { counted: countedTokens, failed, attempts, requests } = totalOfUpstreams(sums);
+  const unverified = { counted: countedTokens, failed, other_attempts: attempts - requests };
   const ok = lines.every(({ within }) => within);
   if (format === "json") return jsonText({ ok, lines, unverified });
   if (format === "csv") return comparedCsv(lines);

@@ -11,11 +11,10 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { addUpstreamFigures, sumUpstreams, totalOfUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
-import { addTokens } from "../store/days.ts";
 import { inputTokensOf } from "../store/ledger.ts";
 import { counted } from "../text.ts";
 import { Count, State, Table, Usd } from "./format.tsx";
@@ -112,16 +111,8 @@ function wholeMonths(sums: readonly UpstreamSum[]): UpstreamSum[] {
   for (const sum of sums) {
     const name = `${sum.upstream}\n${sum.model}`;
     const month = months.get(name);
-    if (month === undefined) {
-      months.set(name, { ...sum, tokens: { ...sum.tokens } });
-      continue;
-    }
-    for (const count of ["requests", "attempts", "failed", "counted", "images", "unpriced"] as const) {
-      month[count] += sum[count];
-    }
-    addTokens(month.tokens, sum.tokens);
-    month.upstreamCost += sum.upstreamCost;
-    month.cost += sum.cost;
+    if (month === undefined) months.set(name, { ...sum, tokens: { ...sum.tokens } });
+    else addUpstreamFigures(month, sum);
   }
   return [...months.values()];
 }
@@ -196,9 +187,8 @@ function ComparedTable({ lines }: { lines: readonly ComparedLine[] }): VNode {
 
 /** Returns a text with the numbers that a comparison cannot verify. */
 function unverifiedText(sums: readonly UpstreamSum[]): string {
-  const total = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
-  const requests = counted(total(({ counted }) => counted), "request");
-  const attempts = counted(total(({ attempts, requests }) => attempts - requests), "earlier attempt");
-  return `Not comparable one by one: ${requests} whose tokens the gateway counted itself, ` +
-    `${total(({ failed }) => failed)} that failed without reported tokens, and ${attempts} at this or other upstreams.`;
+  const total = totalOfUpstreams(sums);
+  const attempts = counted(total.attempts - total.requests, "earlier attempt");
+  return `Not comparable one by one: ${counted(total.counted, "request")} whose tokens the gateway counted itself, ` +
+    `${total.failed} that failed without reported tokens, and ${attempts} at this or other upstreams.`;
 }

@@ -19,7 +19,7 @@ import type { Period } from "./period.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
 /** Requests of one upstream for one of its models on one day. */
-export interface UpstreamSum {
+export interface UpstreamSum extends UpstreamFigures {
   upstream: string;
   /**
    * The upstream's name of the model. The ledger has only the public id; the name comes from the current configuration.
@@ -28,6 +28,10 @@ export interface UpstreamSum {
   model: string;
   /** UTC days since 1970-01-01 on which requests arrived. */
   day: number;
+}
+
+/** Figures of requests to upstreams. */
+export interface UpstreamFigures {
   /** Requests whose last attempt went to this upstream. */
   requests: number;
   /** Attempts of these requests, at this or other upstreams. */
@@ -146,15 +150,8 @@ function addDays(selected: SelectedSums, days: readonly UpstreamDaySum[]): boole
     if (sum === undefined) continue;
     const upstreamCost = day.hasTargetPrice ? day.targetCost : catalogCost(day);
     if (upstreamCost === undefined) return false;
-    sum.requests += day.requests;
-    sum.attempts += day.attempts;
-    sum.failed += day.failed;
-    sum.counted += day.counted;
-    addTokens(sum.tokens, day.tokens);
-    sum.images += day.images;
-    sum.upstreamCost += upstreamCost;
-    if (!day.hasTargetPrice && day.sheet !== undefined) sum.unpriced += day.requests;
-    sum.cost += day.cost;
+    const unpriced = day.hasTargetPrice || day.sheet === undefined ? 0 : day.requests;
+    addUpstreamFigures(sum, { ...day, upstreamCost, unpriced });
   }
   return true;
 }
@@ -183,7 +180,14 @@ async function addEntries(
     for (const entry of page) {
       if (!matchesFilter(entry, filter)) continue;
       const sum = selected.of({ ...entry, day: dayOf(entry.at) });
-      if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
+      if (sum === undefined) continue;
+      const { amount, isKnown } = costOf(sum.model, entry);
+      const counted = entry.source === "upstream" || entry.source === "none" ? 0 : 1;
+      const { attempts } = entry;
+      addUpstreamFigures(sum, {
+        ...figuresOf(entry),
+        ...{ attempts, counted, upstreamCost: amount, unpriced: isKnown ? 0 : 1 },
+      });
     }
     await yieldToEventLoop();
     signal?.throwIfAborted();
@@ -198,7 +202,27 @@ function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> 
   );
 }
 
-function emptyFigures(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+/** Returns the figures of all sums together. */
+export function totalOfUpstreams(sums: readonly UpstreamSum[]): UpstreamFigures {
+  const total = emptyFigures();
+  for (const sum of sums) addUpstreamFigures(total, sum);
+  return total;
+}
+
+/** Adds figures to a sum. */
+export function addUpstreamFigures(sum: UpstreamFigures, figures: UpstreamFigures): void {
+  sum.requests += figures.requests;
+  sum.attempts += figures.attempts;
+  sum.failed += figures.failed;
+  sum.counted += figures.counted;
+  addTokens(sum.tokens, figures.tokens);
+  sum.images += figures.images;
+  sum.upstreamCost += figures.upstreamCost;
+  sum.unpriced += figures.unpriced;
+  sum.cost += figures.cost;
+}
+
+function emptyFigures(): UpstreamFigures {
   return {
     requests: 0,
     attempts: 0,
@@ -210,19 +234,6 @@ function emptyFigures(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
     unpriced: 0,
     cost: 0n,
   };
-}
-
-function addEntry(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
-  const { requests, failed, tokens, images, cost } = figuresOf(entry);
-  sum.requests += requests;
-  sum.attempts += entry.attempts;
-  sum.failed += failed;
-  if (entry.source !== "upstream" && entry.source !== "none") sum.counted++;
-  addTokens(sum.tokens, tokens);
-  sum.images += images;
-  sum.upstreamCost += amount;
-  if (!isKnown) sum.unpriced++;
-  sum.cost += cost;
 }
 
 /** Returns a function for the upstream's name of a model. */
