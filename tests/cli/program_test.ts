@@ -212,6 +212,17 @@ Deno.test("an unknown command or flag exits with code 2 and one line", () =>
     }
   }));
 
+Deno.test({
+  name: "a command whose result cannot be written, as the disk is full, fails and says so",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      const under: [string, ...string[]] = ["sh", "-c", '"$@" > /dev/full', "sh"];
+      const { code, err } = await run(["version"], { folder, under });
+      assertEquals([code, err], [1, "Cannot write the result: No space left on device (os error 28)\n"]);
+    }),
+});
+
 Deno.test("a port in use ends the start with one line, and creates no key", () =>
   inFolder(async (folder) => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -261,6 +272,8 @@ Deno.test("health checks the configured gateway", () =>
     const gateway = await start([], { folder });
     const port = new URL(gateway.origin).port;
     assertEquals((await run(["health", "--port", port], { folder })).code, 0);
+    const under: [string, string] = ["env", "HTTP_PROXY=http://127.0.0.1:1"];
+    assertEquals((await run(["health", "--port", port], { folder, under })).code, 0);
     gateway.kill("SIGTERM");
     await gateway.ended;
     const { code, err } = await run(["health", "--port", port], { folder });

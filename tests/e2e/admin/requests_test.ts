@@ -173,9 +173,10 @@ Deno.test("sluice requests --follow prints each request as it is entered", () =>
     await ask();
     await until(/\n.* anna .* 200 .*\n/);
     assertEquals(out.trimEnd().split("\n").length, 2);
-    follower.kill("SIGTERM");
+    // It ends with its reader, such as `head`.
     await reader.cancel();
-    await follower.status;
+    await ask();
+    assertEquals((await follower.status).code, 0);
     gateway.kill("SIGTERM");
     assertEquals((await gateway.ended).code, 0);
   }));
