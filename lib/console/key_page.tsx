@@ -20,7 +20,7 @@ export async function keyDetailPage(
   { nameOrId, session, signal }: { nameOrId: string; session: ConsoleSession; signal: AbortSignal },
 ): Promise<Page> {
   const { store: { keys, ledger }, config, now } = gateway;
-  const record = await findKey(gateway.store, nameOrId);
+  const record = await findKey(gateway, nameOrId);
   const [key] = await keysWithBudgets({ ledger, config }, [record], now());
   if (key === undefined) throw new TypeError("Cannot show a key: there is no report of it");
   const period = chartPeriod(now());

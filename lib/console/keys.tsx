@@ -68,7 +68,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     };
     switch (action) {
       case "change": {
-        const { group, rules, expiresAt } = await findKey(gateway.store, key);
+        const { group, rules, expiresAt } = await findKey(gateway, key);
         const requested = {
           group: fields.get("group") ?? group,
           rules: readRules(fields, rules),
@@ -103,7 +103,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
           "disabled",
         );
       case "revoke":
-        if (fields.get("confirm") !== (await findKey(gateway.store, key)).name) {
+        if (fields.get("confirm") !== (await findKey(gateway, key)).name) {
           throw new GatewayError("invalid", "Nothing was revoked: type the name of the key to confirm");
         }
         return logAndRedirect(await revokeKey(keyAdmin(context), key), "revoke_key");

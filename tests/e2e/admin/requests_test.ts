@@ -91,7 +91,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
       "reason=x",
       "sort=x",
       "cursor=x",
-      "cursor=cost.1.1",
+      "cursor=cost.1.1.1",
       "limit=0",
       "key=nobody",
       "upstream=nope",
@@ -119,7 +119,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   const csv = await command("--user", "=1+1", "--csv");
   assertStringIncludes(csv.out, ",'=1+1,\r\n");
   const more = await command("--limit", "2");
-  assertMatch(more.err, /^There may be more: --cursor time\.\d+\.\d+\n$/);
+  assertMatch(more.err, /^There may be more: --cursor time\.\d+\.\d+\.\d+\n$/);
   for (const [name, known] of [["reason", "limit"], ["endpoint", "chat"]] as const) {
     const wrong = await command(`--${name}`, "x");
     assertEquals(wrong.code, 2);
