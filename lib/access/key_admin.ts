@@ -139,10 +139,6 @@ export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyR
   return await findKey(admin, id);
 }
 
-/** Clauses about a key that the store does not have. */
-const UNKNOWN = "there is no key with this name or id";
-const CONFIGURED = "it comes from the configuration";
-
 /** Keys per page, which take a few milliseconds to read. */
 const KEYS_PER_PAGE = 500;
 
@@ -165,9 +161,11 @@ export async function findKey(
   { config, store }: Pick<KeyAdmin, "config" | "store">,
   nameOrId: string,
 ): Promise<KeyRecord> {
+  const found = await store.keys.find(nameOrId);
+  if (found !== undefined) return found;
   const what = `Cannot find key "${nameOrId}"`;
-  return await store.keys.find(nameOrId) ??
-    notFound(`${what}: ${findConfiguredKey(config, nameOrId) === undefined ? UNKNOWN : CONFIGURED}`);
+  if (findConfiguredKey(config, nameOrId) === undefined) return notFound(what);
+  throw new GatewayError("not_found", `${what}: it comes from the configuration`);
 }
 
 /** Returns a key as operators see it. @param now Unix time in milliseconds */
@@ -197,8 +195,8 @@ function stateOf({ revokedAt, expiresAt = Infinity, disabled }: KeyRecord, now: 
 async function findChangeable({ config, store }: KeyAdmin, nameOrId: string, what: string): Promise<KeyRecord> {
   const key = await store.keys.find(nameOrId);
   if (key === undefined) {
-    if (findConfiguredKey(config, nameOrId) !== undefined) throw invalid(`${what}: ${CONFIGURED}`);
-    return notFound(`${what}: ${UNKNOWN}`);
+    if (findConfiguredKey(config, nameOrId) === undefined) return notFound(what);
+    throw invalid(`${what}: it comes from the configuration`);
   }
   if (key.revokedAt !== undefined) throw revoked(what);
   return key;
@@ -233,6 +231,6 @@ function revoked(what: string): GatewayError {
   return invalid(`${what}: it is revoked`);
 }
 
-function notFound(message: string): never {
-  throw new GatewayError("not_found", message);
+function notFound(what: string): never {
+  throw new GatewayError("not_found", `${what}: there is no key with this name or id`);
 }

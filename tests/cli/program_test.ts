@@ -4,6 +4,7 @@ import { skipInQuick } from "../support/skip.ts";
 
 if (skipInQuick("A process of its own for each command")) reuseProcess();
 
+const ROOT = new URL("../../", import.meta.url).pathname;
 const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
 
 function keyIn(text: string): string {
@@ -43,7 +44,7 @@ Deno.test({
       const second = await start(["serve"], { folder });
       assertEquals(keyIn(second.banner), "");
       assertStringIncludes(second.banner, 'API key "default" exists since');
-      assertStringIncludes(second.banner, "npx -y deno@2.9.6 task sluice keys add NAME\n");
+      assertStringIncludes(second.banner, `npx -y deno@2.9.6 run -A ${ROOT}main.ts keys add NAME\n`);
       assertEquals((await chat(second, key)).status, 200);
       second.kill("SIGINT");
       const ended = await second.ended;
@@ -63,7 +64,7 @@ Deno.test("a first start without a terminal creates no key and explains how to c
     assertEquals(
       first.banner,
       `Sluice listens on ${first.origin}\n\nNo API key is in use\n` +
-        `Add a key: cd ${folder} && npx -y deno@2.9.6 task sluice keys add NAME\n\n`,
+        `Add a key: cd ${folder} && npx -y deno@2.9.6 run -A ${ROOT}main.ts keys add NAME\n\n`,
     );
     const added = await run(["keys", "add", "first"], { folder });
     assertEquals([added.code, await status(first, keyIn(added.out))], [0, 200]);
