@@ -9,6 +9,7 @@ import { readPeriod } from "../billing/reports/period.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
+import { counted } from "../text.ts";
 import { Moment, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
 import { keyDetailPage } from "./key_page.tsx";
@@ -28,7 +29,7 @@ export function keysPage({ signal }: Request, context: RouteContext): Promise<Re
       body: (
         <>
           {session.role === "admin" && <NewKeyForm session={session} groups={Object.keys(gateway.config.groups)} />}
-          <h2>{keys.length < MAX_LISTED_KEYS ? `${keys.length} keys` : `The newest ${MAX_LISTED_KEYS} keys`}</h2>
+          <h2>{keys.length < MAX_LISTED_KEYS ? counted(keys.length, "key") : `The newest ${MAX_LISTED_KEYS} keys`}</h2>
           <KeyTable keys={keys} costs={costs} />
         </>
       ),
