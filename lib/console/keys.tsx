@@ -12,7 +12,7 @@ import type { RouteContext } from "../server/router.ts";
 import { counted } from "../text.ts";
 import { Moment, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
-import { keyDetailPage } from "./key_page.tsx";
+import { findSeenKey, keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
 
 /** Largest number of keys that the page lists. The command line and the admin API list all. */
@@ -69,7 +69,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     };
     switch (action) {
       case "change": {
-        const { group, rules, expiresAt } = await findKey(gateway, key);
+        const { group, rules, expiresAt } = await findSeenKey(gateway, key, fields);
         const requested = {
           group: fields.get("group") ?? group,
           rules: readRules(fields, rules),
@@ -90,6 +90,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
         );
       }
       case "rotate": {
+        await findSeenKey(gateway, key, fields);
         const shown = await rotateKey(keyAdmin(context), key, {
           overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
         });
