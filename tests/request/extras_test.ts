@@ -429,7 +429,10 @@ function start(protocol: Protocol, server: FakeUpstream, allow: JsonObject): Tes
     hosted_tools: prices(allow.hosted_tools, "0.01"),
     service_tiers: prices(allow.service_tiers, free),
   };
-  return startGateway({ upstreams, models: [{ ...row, pricing }], groups: { default: {}, allowed: allow } });
+  // Responses of a model that reasons are asked for encrypted reasoning.
+  const { reasoning: _, ...plain } = row ?? {};
+  const models = [{ ...plain, pricing }];
+  return startGateway({ upstreams, models, groups: { default: {}, allowed: allow } });
 }
 
 for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASES) {
