@@ -106,13 +106,14 @@ export class Leases {
     const at = this.#clock();
     this.#runningSweeps++;
     try {
-      for (let ids; ids === undefined || ids.length > 0;) {
+      let ids: string[];
+      do {
         ids = await this.#parts.store.expire(at);
         for (const id of ids) {
           this.#leases.delete(id);
           this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
         }
-      }
+      } while (ids.length > 0);
     } catch (cause) {
       this.#parts.log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
       return;

@@ -38,7 +38,7 @@ export function openMemoryStore(now?: () => number): Store {
   const db = openEmpty();
   return {
     keys: openSqliteKeys(db),
-    ...openSideTables(db, now),
+    ...openSideTables(db, { now }),
     ledger: openOwnedLedger(db, openMemoryReports(db)),
     close: async () => db.close(),
   };

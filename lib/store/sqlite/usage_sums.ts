@@ -1,8 +1,8 @@
 /** Adds up the usage of a period from a SQLite database, with pauses. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
+import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, Sums, TIME_STEPS } from "../days.ts";
 import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageQuery } from "../ledger.ts";
-import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable, tagNames } from "../sums.ts";
+import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable } from "../sums.ts";
 import { allOf, conditionsOf } from "../search_sql.ts";
 import { AFTER_ALL_TEXTS, COUNTS, joinHalves, sumsOfHalves } from "./day_sums.ts";
 import { openSheetRows } from "./ledger_rows.ts";
@@ -95,7 +95,13 @@ export class UsageWork {
       figures: USAGE_FIGURES,
       rows,
     });
-    return yield* addNamed(rows, query);
+    const sums = new Sums();
+    let count = 0;
+    for (const { names, figures } of rows.list()) {
+      sums.addRow(query, names, figures);
+      if (++count % ROWS_PER_STEP === 0) yield;
+    }
+    return sums;
   }
 
   /** Implements `LedgerStore.upstreamDays`. */
@@ -315,22 +321,6 @@ function columnOf(table: string, by: UsageBy): string {
   if (table === "entries") return ENTRY_NAMES[COLUMNS[by]] ?? COLUMNS[by];
   if (table !== SUM_TABLES.hours.table) return COLUMNS[by];
   return by === "hour" ? "hour" : by === "day" ? `hour / ${DAY_MS / TIME_STEPS.hour.ms}` : COLUMNS[by];
-}
-
-/** Adds up sums by the names that reports show. A sum with several tags counts for each of them. */
-function* addNamed(rows: RowSums, { by, thenBy }: UsageQuery): Generator<void, Sums> {
-  const namesOf = (by: UsageBy, value: unknown) => by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
-  const total = new Sums();
-  let count = 0;
-  for (const { names, figures } of rows.list()) {
-    for (const name of namesOf(by, names[0])) {
-      for (const thenName of thenBy === undefined ? [undefined] : namesOf(thenBy, names[1])) {
-        total.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
-      }
-    }
-    if (++count % ROWS_PER_STEP === 0) yield;
-  }
-  return total;
 }
 
 function prepareStatements(db: DatabaseSync) {
