@@ -21,11 +21,11 @@ const DUPLICATE_ID = new Error("Cannot enter a request twice");
 
 /**
  * Opens the ledger of a migrated database. Requests that a previous owner left open are entered as lost.
- * @param parts `sync`: makes commits durable, absent for a database in memory; `charged`: adds up charges with pauses
+ * @param parts `sync`: makes commits durable, absent for a database in memory
  */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, reports, charged }: { sync?: Pick<WalSync, "durable">; reports: Reports; charged: ReadCharged },
+  { sync, reports }: { sync?: Pick<WalSync, "durable">; reports: Reports & { charged: ReadCharged } },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
@@ -45,12 +45,12 @@ export function openOwnedLedger(
     },
     async readAvailable(claim) {
       // The sums of a key are few and have an index, so they are read synchronously.
-      if (claim.scope === "group") await accounts.loadCharged(claim, charged);
+      if (claim.scope === "group") await accounts.loadCharged(claim, reports.charged);
       return accounts.available(claim);
     },
     async spending(spenders) {
       for (const spender of spenders) {
-        if (spender.scope === "group") await accounts.loadCharged(spender, charged);
+        if (spender.scope === "group") await accounts.loadCharged(spender, reports.charged);
       }
       return await runSlicedNow(readSpending(accounts, spenders));
     },

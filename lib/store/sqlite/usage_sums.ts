@@ -16,11 +16,6 @@ const ROWS_PER_STEP = 500;
 /** A statement with a method of Node that Deno's types lack. */
 type ArrayStatement = StatementSync & { setReturnArrays?(isOn: boolean): void };
 
-/** Prepares adding up usage of a migrated database. */
-export function prepareUsage(db: DatabaseSync): UsageWork {
-  return new UsageWork(db);
-}
-
 /** A period in Unix milliseconds, and a filter. */
 type Span = Pick<UsageQuery, "since" | "until" | "only">;
 
@@ -49,7 +44,7 @@ const DAYS: SumTable = {
 const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 
 /**
- * Adds up usage, with a pause after every few rows. Each call must be within one transaction, which is its snapshot.
+ * Adds up usage of a migrated database, with a pause after every few rows. Each call must be within one transaction, which is its snapshot.
  */
 export class UsageWork {
   readonly #db: DatabaseSync;
