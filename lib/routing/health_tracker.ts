@@ -96,11 +96,6 @@ class HealthTracker implements Health {
     return health;
   }
 
-  /** Returns the health of a target; undefined if the target was never used. */
-  #find(target: TargetKey): TargetHealth | undefined {
-    return this.#byObject.get(target) ?? this.#targets.get(targetName(target));
-  }
-
   retryBudget(target: TargetKey): RetryBudget {
     return this.#healthOf(target).retryBudget;
   }
@@ -125,8 +120,8 @@ class HealthTracker implements Health {
   }
 
   isFailing(target: TargetKey, key: string): boolean {
-    const streak = this.#find(target)?.streak;
-    return streak !== undefined && (streak.of(key) > 0 || streak.withoutWorstKey > 0);
+    const { streak } = this.#healthOf(target);
+    return streak.of(key) > 0 || streak.withoutWorstKey > 0;
   }
 
   #unavailability(
@@ -190,7 +185,7 @@ class HealthTracker implements Health {
   }
 
   #isOpen(target: TargetKey, key?: string): boolean {
-    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#find(target)?.isOpen(key) === true;
+    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#healthOf(target).isOpen(key);
   }
 
   #open(health: TargetHealth, scope: BreakerScope, now: number): void {
@@ -264,11 +259,11 @@ class HealthTracker implements Health {
   }
 
   speed(target: TargetKey): TargetSpeed {
-    const health = this.#find(target);
+    const { firstMs, tokensPerSecond } = this.#healthOf(target);
     const now = this.#options.monotonic();
     return {
-      firstMs: (share) => health?.firstMs.percentile(share, now),
-      tokensPerSecond: (share) => health?.tokensPerSecond.reached(share, now),
+      firstMs: (share) => firstMs.percentile(share, now),
+      tokensPerSecond: (share) => tokensPerSecond.reached(share, now),
     };
   }
 
