@@ -5,8 +5,11 @@
 import type { GatewayError } from "../../errors.ts";
 import type { JsonObject, RawNumber } from "../../json/mod.ts";
 
+/** The text protocols of clients and upstreams. */
+export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
+
 /** A text protocol of clients and upstreams. */
-export type Protocol = "chat" | "responses" | "messages" | "gemini";
+export type Protocol = typeof PROTOCOLS[number];
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
 export interface UnknownMembers {
