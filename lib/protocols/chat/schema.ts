@@ -62,6 +62,7 @@ const predictionField = z.looseObject({
 const extensions = {
   reasoning: reasoningField.nullish().describe("Reasoning effort and output"),
   include_reasoning: z.boolean().nullish().describe("False: leave the reasoning text out of the answer"),
+  usage: z.looseObject({ include: z.boolean().nullish() }).nullish().describe("As `stream_options.include_usage`"),
   provider: providerField.nullish().describe("Routing preferences"),
   models: fallbacksField.nullish().describe("Models to try if the first one fails"),
   top_k: z.number().int().min(0).nullish(),
