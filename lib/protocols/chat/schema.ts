@@ -65,7 +65,7 @@ const extensions = {
   usage: z.looseObject({ include: z.boolean().nullish() }).nullish().describe("As `stream_options.include_usage`"),
   provider: providerField.nullish().describe("Routing preferences"),
   models: fallbacksField.nullish().describe("Models to try if the first one fails"),
-  top_k: z.number().int().min(0).nullish(),
+  top_k: z.number().int().min(-1).nullish(),
   min_p: z.number().min(0).max(1).nullish(),
   top_a: z.number().min(0).max(1).nullish(),
   repetition_penalty: z.number().min(0).max(2).nullish(),
