@@ -215,6 +215,8 @@ export interface Prompt {
   stream: boolean;
   /** Chat: the client asked for the usage chunk at the end of the stream. */
   includeUsage?: boolean;
+  /** Chat: the request has members that only OpenRouter knows. Other vendors get it translated. */
+  openRouter?: boolean;
   truncation?: "auto" | "disabled";
   /** Provider preferences (`provider`), as sent. */
   provider?: JsonObject;
