@@ -54,7 +54,7 @@ function* translateSteps(
   const adapted = yield* adaptPrompt(prompt, { ...target, protocol });
   yield;
   const wireBody = yield* codec.writePrompt(adapted.prompt, target);
-  const body = quirk.body?.(wireBody, adapted.prompt, dropped) ?? wireBody;
+  const body = quirk.body?.(wireBody, adapted.prompt, dropped, row) ?? wireBody;
   dropped.refuseIfRequired(prompt);
   const { limit, restore } = adapted;
   return { body, restore, ...(limit !== undefined && { limit }) };

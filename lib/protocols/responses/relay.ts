@@ -76,8 +76,8 @@ function withPrevious(response: string, id: string | undefined): string {
 }
 
 /** True if the gateway needs encrypted reasoning to store the answer, and the client did not ask for it. */
-function asksForEncrypted({ keeper, prompt: { reasoning } }: ResponseContext): boolean {
-  return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
+function asksForEncrypted({ keeper, prompt, reasons }: ResponseContext): boolean {
+  return keeper?.keep !== undefined && reasons === true && prompt.reasoning?.encrypted !== true;
 }
 
 function renumber(frame: Frame, next: () => number): Frame {
