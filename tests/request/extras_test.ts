@@ -429,7 +429,9 @@ function start(protocol: Protocol, server: FakeUpstream, allow: JsonObject): Tes
     hosted_tools: prices(allow.hosted_tools, "0.01"),
     service_tiers: prices(allow.service_tiers, free),
   };
-  return startGateway({ upstreams, models: [{ ...row, pricing }], groups: { default: {}, allowed: allow } });
+  // The body for a model that reasons would ask for encrypted reasoning.
+  const model = { ...row, reasoning: undefined, pricing };
+  return startGateway({ upstreams, models: [model], groups: { default: {}, allowed: allow } });
 }
 
 for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASES) {
