@@ -75,10 +75,9 @@ export async function addKey(_request: Request, context: RouteContext): Promise<
 }
 
 /** Returns the key with a name or id. @throws {GatewayError} `not_found` if there is none */
-export async function showKey(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
-  const { key = "" } = params;
+export async function showKey(_request: Request, { gateway, params: { key = "" } }: RouteContext): Promise<Response> {
   const { store, config, now } = gateway;
-  const [withBudgets] = await keysWithBudgets({ ledger: store.ledger, config }, [await findKey(store, key)], now());
+  const [withBudgets] = await keysWithBudgets({ ledger: store.ledger, config }, [await findKey(gateway, key)], now());
   if (withBudgets === undefined) throw new TypeError("Cannot show a key: there is no report of it");
   return adminResponse(withBudgets);
 }

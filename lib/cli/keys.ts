@@ -12,7 +12,7 @@ import { parseDuration } from "../store/times.ts";
 import { parseExpiry, parseKeyRules } from "./key_rules.ts";
 import { keyText } from "./key_text.ts";
 import { type KeyReport, listKeys, showKey } from "./list_keys.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { counted, writeErr, writeOut } from "./output.ts";
 import { databaseError, reportMigration, requireFile } from "./command_store.ts";
 
 /** Default time during which the old and the new secret of a key are both valid. */
@@ -91,7 +91,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (invocation: KeysInvocation) => Prom
   },
   async "keys import"({ admin }) {
     const { added, present } = await importKeys(admin, readKeyLines(await new Response(Deno.stdin.readable).text()));
-    writeOut(`Imported ${added} keys; ${present} were there already\n`);
+    writeOut(`Imported ${counted(added, "key")}; the store had ${present} already\n`);
   },
 };
 

@@ -23,7 +23,7 @@ export async function listKeys({ admin, switches }: KeyReport): Promise<void> {
 
 /** Prints the key with a name or id. @throws {GatewayError} `not_found` if there is none */
 export async function showKey({ admin, operand, switches }: KeyReport): Promise<void> {
-  for (const key of await withBudgets(admin, [await findKey(admin.store, operand)])) {
+  for (const key of await withBudgets(admin, [await findKey(admin, operand)])) {
     writeOut(switches.has("json") ? jsonText(key) : keyText(key));
     warnOfGroups(admin.config, [key]);
   }

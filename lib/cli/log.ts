@@ -90,7 +90,8 @@ export function createLogWriter(
       waiting = [];
       waitingUnits = 0;
       if (lost > reportedLost) {
-        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - reportedLost })}\n`);
+        const facts = { level: "warn", event: "log_lines_lost", lines: lost - reportedLost };
+        lines.push(`${JSON.stringify({ time: new Date().toISOString(), ...facts })}\n`);
       }
       reportedLost = lost;
       try {

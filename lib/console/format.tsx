@@ -4,6 +4,7 @@
 import type { VNode } from "preact";
 import type { BudgetState } from "../billing/reports/schemas.ts";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
+import { shortText } from "../text.ts";
 
 /**
  * Shows an amount: with cents if it is a dollar or more, otherwise with 4 decimals.
@@ -167,7 +168,7 @@ function isLong(cell: Cell): boolean {
 
 /** Shows a text as code. A text of more than `max` characters is cut; its title has all of it. */
 export function ShortCode({ text, max }: { text: string; max: number }): VNode {
-  return <code title={text}>{text.length > max ? `${text.slice(0, max)}…` : text}</code>;
+  return <code title={text}>{shortText(text, max)}</code>;
 }
 
 /** Shows values with their names. */

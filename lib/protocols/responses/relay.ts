@@ -47,7 +47,6 @@ export const responsesRelay: Relay = {
       push(relayed) {
         const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
         const { event, data } = frame;
-        if (data === DONE.data) return [];
         if (data.includes('"sequence_number"')) lastNumbered = data;
         keeper?.push(relayed);
         if (!mayHaveMember(data, "response")) return [frame];
