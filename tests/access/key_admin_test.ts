@@ -133,7 +133,11 @@ Deno.test("missing, revoked and configured keys cannot be changed", async () => 
     }
   }
   for (const [name, , why] of cases.slice(2)) {
-    assertEquals(await refusal(() => findKey(admin, name)), ["not_found", undefined, `Cannot find key "${name}": ${why}`]);
+    assertEquals(await refusal(() => findKey(admin, name)), [
+      "not_found",
+      undefined,
+      `Cannot find key "${name}": ${why}`,
+    ]);
   }
 });
 
