@@ -174,9 +174,10 @@ export function createGateway(
  * requests of the old one. Requests that began in the old gateway finish there.
  */
 export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
+  const built = buildConfigured(config, gateway.log);
   gateway.recall.configure(config.responses.recall);
-  gateway.health.reconfigure({ breaker: breakerOf(config), probe: probeOf(config) });
-  return { ...gateway, ...buildConfigured(config, gateway.log), keys: gateway.keys.renewed(config) };
+  gateway.health.reconfigure({ breaker: breakerOf(config), models: built.catalog.models, probe: probeOf(config) });
+  return { ...gateway, ...built, keys: gateway.keys.renewed(config) };
 }
 
 /**

@@ -72,7 +72,7 @@ export const LAYERS: Layers = {
   "lib/protocols/messages": PROTOCOL,
   "lib/protocols/gemini": PROTOCOL,
   "lib/protocols/translate": ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS],
-  "lib/protocols/quirks": [...PROTOCOL, "lib/upstreams/vendors.ts"],
+  "lib/protocols/quirks": [...PROTOCOL, "lib/protocols/translate/legal_names.ts", "lib/upstreams/vendors.ts"],
   "lib/o200k": [],
   "lib/http1": [],
   "lib/canvas": [],

@@ -90,10 +90,10 @@ function visibleModels(
   { caller, gateway }: RouteContext,
   format: CatalogFormat | "codex",
 ): Model[] {
-  if (caller === undefined) throw new TypeError("Cannot formatModel the catalog: the route has no caller");
+  const known = requireCaller(caller);
   const now = gateway.now();
   return models.filter((model) =>
-    mayUse(caller, model.id) && !isExpired(model, now) && isCallable(model, { caller, format })
+    mayUse(known, model.id) && !isExpired(model, now) && isCallable(model, { caller: known, format })
   );
 }
 

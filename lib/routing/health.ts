@@ -7,6 +7,7 @@
  * the request. It counts for all keys if other keys have failed as well, or if no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
+import type { StartTimer } from "../start_timer.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
 import type { RetryBudget } from "./target_statistics.ts";
 
@@ -175,8 +176,17 @@ export interface Health {
   speed(target: TargetKey): TargetSpeed;
   /** Returns the states of all targets that were used. */
   snapshot(): HealthRow[];
-  /** Applies another configuration. Counted outcomes stay unless the window changes. Refused keys are probed again. */
-  reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
+  /**
+   * Applies another configuration, and forgets targets that no model has any more. Counted outcomes stay unless the
+   * window changes. Refused keys are probed again.
+   */
+  reconfigure(
+    configured: {
+      breaker: BreakerOptions;
+      models: readonly { readonly targets: readonly TargetKey[] }[];
+      probe?: UpstreamProbe;
+    },
+  ): void;
   /** Probes refused keys at once. */
   renewKeys(): void;
   /** Cancels timers and probes. */
@@ -194,11 +204,8 @@ export interface HealthOptions {
   random: () => number;
   /** Absent: no upstream is probed. */
   probe?: UpstreamProbe;
-  /**
-   * Calls a function later and returns a function that cancels the call; absent: timers that do not keep the process
-   * alive.
-   */
-  later?: (ms: number, run: () => void) => () => void;
+  /** Absent: `setTimeout`. */
+  later?: StartTimer;
   /** Called at each change. */
   changed?: (change: HealthChange) => void;
 }

@@ -20,6 +20,7 @@ import {
   type UpstreamProbe,
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
+import { startTimer } from "../start_timer.ts";
 import { TargetHealth } from "./target_health.ts";
 import type { RetryBudget } from "./target_statistics.ts";
 
@@ -55,7 +56,9 @@ class HealthTracker implements Health {
     this.#probe = options.probe ?? (() => undefined);
   }
 
-  reconfigure({ breaker, probe }: Parameters<Health["reconfigure"]>[0]): void {
+  reconfigure({ breaker, models, probe }: Parameters<Health["reconfigure"]>[0]): void {
+    const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
+    for (const name of this.#targets.keys()) if (!configured.has(name)) this.#targets.delete(name);
     if (breaker.windowMs !== this.#breaker.windowMs) {
       for (const target of this.#targets.values()) target.restart(breaker.windowMs);
     }
@@ -82,8 +85,13 @@ class HealthTracker implements Health {
     let health = this.#byObject.get(target);
     if (health !== undefined) return health;
     const name = targetName(target);
-    health = this.#targets.get(name) ?? new TargetHealth(target, this.#breaker.windowMs);
-    this.#targets.set(name, health);
+    health = this.#targets.get(name);
+    if (health === undefined) {
+      health = new TargetHealth(target, this.#breaker.windowMs);
+      this.#targets.set(name, health);
+      // Its permits are still reported when a reload has removed the target.
+      this.#byObject.set(health.target, health);
+    }
     this.#byObject.set(target, health);
     return health;
   }
@@ -191,12 +199,13 @@ class HealthTracker implements Health {
     const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#withJitter);
     this.#changed(health, scope, { change: "opened", forMs });
     const { epoch } = breaker;
-    const isCurrent = () => breaker.epoch === epoch;
-    this.#later(forMs, () => {
+    const name = targetName(health.target);
+    const isCurrent = () => breaker.epoch === epoch && this.#targets.get(name) === health;
+    this.#later(() => {
       if (!isCurrent()) return;
       this.#changed(health, scope, { change: "half_open", forMs: 0 });
       this.#probeUntilUp(health, { breaker, isCurrent, everyMs: forMs });
-    });
+    }, forMs);
   }
 
   /** Probes the upstream of a half-open target until it answers. */
@@ -214,9 +223,9 @@ class HealthTracker implements Health {
       if (!isCurrent()) return;
       breaker.probed(answer === "down" ? "down" : "up");
       if (answer === "down") {
-        this.#later(everyMs, () => {
+        this.#later(() => {
           if (isCurrent()) this.#probeUntilUp(health, { breaker, isCurrent, everyMs });
-        });
+        }, everyMs);
       }
     });
   }
@@ -232,14 +241,14 @@ class HealthTracker implements Health {
     this.#options.changed?.({ upstream: target.upstream, model: targetModelName(target), change, ...scope, forMs });
   }
 
-  #later(ms: number, run: () => void): () => void {
+  #later(run: () => void, ms: number): () => void {
     // A probe may be answered after `close`.
     if (this.#closing.signal.aborted) return () => {};
-    const { later = startUnrefTimer } = this.#options;
-    const cancel = later(ms, () => {
+    const { later = startTimer } = this.#options;
+    const cancel = later(() => {
       this.#timers.delete(cancel);
       run();
-    });
+    }, ms);
     this.#timers.add(cancel);
     return () => {
       this.#timers.delete(cancel);
@@ -295,16 +304,10 @@ class HealthTracker implements Health {
       probe: () => this.#probe(upstream, this.#closing.signal),
       monotonic: this.#options.monotonic,
       jitter: this.#withJitter,
-      later: (ms, run) => this.#later(ms, run),
+      later: (run, ms) => this.#later(run, ms),
       changed: (change, forMs) => this.#options.changed?.({ upstream, model, change, scope: "upstream", forMs }),
     });
     this.#keyChecks.set(upstream, check);
     return check;
   }
-}
-
-function startUnrefTimer(ms: number, run: () => void): () => void {
-  const timer = setTimeout(run, ms);
-  Deno.unrefTimer(timer);
-  return () => clearTimeout(timer);
 }

@@ -2,6 +2,7 @@
  * Checks whether an upstream accepts the gateway's key. Only a probe decides, because it contains nothing from a
  * client: no client's request can make an upstream unavailable for others.
  */
+import type { StartTimer } from "../start_timer.ts";
 import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 
 /** Shortest time between two probes that requests cause, in milliseconds. */
@@ -18,8 +19,7 @@ export interface KeyCheckOptions {
   monotonic: () => number;
   /** Varies a time at random. */
   jitter: (ms: number) => number;
-  /** Calls a function later, and returns a function that cancels the call. */
-  later: (ms: number, run: () => void) => () => void;
+  later: StartTimer;
   /** Called when the key is refused, with the time until the next probe, and when it is accepted again. */
   changed: (change: "key_refused" | "key_accepted", forMs: number) => void;
 }
@@ -111,9 +111,9 @@ export class KeyCheck {
     const forMs = jitter(Math.min(MAX_REPEAT_MS, REPEAT_MS * 2 ** Math.min(this.#refusals - 1, 10)));
     this.#nextAt = monotonic() + forMs;
     this.#cancel?.();
-    this.#cancel = later(forMs, () => {
+    this.#cancel = later(() => {
       this.#cancel = undefined;
       void this.probe();
-    });
+    }, forMs);
   }
 }

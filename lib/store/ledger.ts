@@ -265,7 +265,10 @@ export interface LedgerStore {
    * @throws {RangeError} for an entry with a number or amount that cannot be stored exactly
    */
   append(entries: readonly Entry[]): Promise<boolean[]>;
-  /** Voids expired holds and enters their requests as lost, without charge. Returns their ids. */
+  /**
+   * Voids some of the expired holds and enters their requests as lost, without charge. Returns their ids; none if no
+   * hold is left.
+   */
   expire(now: number): Promise<string[]>;
   /** Lists the open holds, without expired ones. */
   holds(): Promise<Hold[]>;

@@ -292,6 +292,17 @@ Deno.test("the next target follows at once, the same one after a delay, and one 
   }
 });
 
+Deno.test("a request does not wait longer than five seconds for a pause that another request got", async () => {
+  const { send, time, sentTo } = world({
+    a: () => error("exhausted", { retryAfterMs: sentTo.length === 1 ? 60_000 : 1_000 }),
+  });
+  const choices = choicesOf(model("m", "a"));
+  const both = Promise.all([1, 2].map(() => assertRejects(() => send(choices), GatewayError, "exhausted")));
+  await time.run();
+  await both;
+  assert(time.now <= 5_000, `${time.now}`);
+});
+
 Deno.test("backoffMs() is spread over the whole range, and doubles up to two seconds", () => {
   for (const [retries, most] of [[0, 100], [1, 200], [2, 400], [4, 1_600], [5, 2_000], [50, 2_000]] as const) {
     assertEquals(backoffMs(retries, () => 0), 0);

@@ -127,11 +127,10 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
-/** Returns the text of a file in base64; undefined if it is not base64 of UTF-8. */
+/** Returns the text of a file; undefined if it is not UTF-8. @param base64 as `readBase64` returns it */
 export function decodeTextFile(base64: string): string | undefined {
   try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, "base64"));
   } catch {
     return undefined;
   }

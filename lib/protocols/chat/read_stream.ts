@@ -6,7 +6,7 @@ import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
-import { numberOf, objectOf, stringOf } from "../members.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
@@ -17,6 +17,9 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
 /** Longest id that is passed on. */
 const MAX_ID_LENGTH = 256;
+
+/** Most answers that a request can ask for (`n`). */
+const MAX_ANSWERS = 128;
 
 /**
  * Creates a reader of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with
@@ -31,6 +34,8 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let usage: TokenUsage | undefined;
   let servedTier: string | undefined;
   let finish: ChatFinish | undefined;
+  /** Whether each further answer (`n`) has ended, by its index. */
+  const others = new Map<number, boolean>();
 
   function start(): ReplyEvent[] {
     if (started) return [];
@@ -49,7 +54,8 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     // `[DONE]` without a finish reason ends a complete answer, too.
     const end: ChatFinish | undefined = finish ??
       (hasDoneMark && answer.hasContent && !answer.hasOpenCall ? { reason: "end" } : undefined);
-    if (end === undefined) return fail(cutAnswerError());
+    const isCut = !hasDoneMark && [...others.values()].includes(false);
+    if (end === undefined || isCut) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
     isOver = true;
     const reported = withReported(usage ?? {}, { tier: servedTier, requestedTier: origin.tier });
@@ -65,6 +71,13 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     if (choice !== undefined) {
       answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id, choice.logprobs);
       finish ??= readFinish(choice);
+    }
+    const isOnly = choice !== undefined && Array.isArray(chunk.choices) && chunk.choices.length === 1;
+    for (const other of isOnly ? [] : objectsOf(chunk.choices)) {
+      const index = numberOf(other.index) ?? 0;
+      if (index > 0 && index < MAX_ANSWERS) {
+        others.set(index, others.get(index) === true || Boolean(stringOf(other.finish_reason)));
+      }
     }
     return choice === undefined && id === "" ? [] : [...start(), ...answer.take()];
   }

@@ -194,8 +194,9 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
 
   /** Runs a step and returns the events. An error in it ends the answer. */
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
+    if (isOver) return [];
     try {
-      if (!isOver) step(body);
+      step(body);
       if (keptLength + serializer.waitingSize > MAX_KEPT) throw broken("it is too long");
     } catch (thrown) {
       isOver = true;

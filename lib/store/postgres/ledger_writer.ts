@@ -43,7 +43,8 @@ type Written =
     head_check: bigint;
     entered: string[];
     sheets: SheetRow[];
-    sheet_count: bigint;
+    /** True if the chain still has the last entry that this node knows. */
+    has_known: boolean;
   };
 
 /**
@@ -108,7 +109,10 @@ export class ChainWriter {
     );
     const [answer] = await retryConflicts(() =>
       this.#sql<Written[]>`
-        SELECT * FROM ledger_write(${head.seq}, ${head.check}, ${known}, ${JSON.stringify(ids)}::text::json,
+        SELECT *, EXISTS (
+          SELECT FROM entries WHERE seq = ${this.#head.seq} AND check_sum = ${this.#head.check}
+        ) AS has_known
+        FROM ledger_write(${head.seq}, ${head.check}, ${known}, ${JSON.stringify(ids)}::text::json,
           ${sheets ?? ""}::text::json, ${entries ?? ""}::text::json, ${voidAt ?? null})`
     );
     if (answer === undefined) throw new Error("Cannot enter anything into the ledger: the database returned nothing");
@@ -118,12 +122,13 @@ export class ChainWriter {
   /** Adopts the head of the chain from a failed write. Returns the ids that exist already. */
   #adoptHead(answer: Written): ReadonlySet<string> {
     if (answer.outcome !== "moved") return new Set();
-    this.#head = { seq: Number(answer.head_seq), check: Number(answer.head_check) };
-    for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);
-    if (this.#versions.size !== Number(answer.sheet_count)) {
-      // After a failover, the server may lack what this node wrote last. The next write reads everything again.
+    if (this.#head !== NO_HEAD && !answer.has_known) {
+      // After a failover, the server may lack what this node knows. The next write reads everything again.
       this.#versions.clear();
       this.#head = NO_HEAD;
+    } else {
+      this.#head = { seq: Number(answer.head_seq), check: Number(answer.head_check) };
+      for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);
     }
     return new Set(answer.entered);
   }

@@ -33,12 +33,12 @@ function openEmpty(): DatabaseSync {
   return db;
 }
 
-/** Opens an empty store. */
-export function openMemoryStore(): Store {
+/** Opens an empty store. @param now Unix time in milliseconds; absent: `Date.now` */
+export function openMemoryStore(now?: () => number): Store {
   const db = openEmpty();
   return {
     keys: openSqliteKeys(db),
-    ...openSideTables(db),
+    ...openSideTables(db, { now }),
     ledger: openOwnedLedger(db, openMemoryReports(db)),
     close: async () => db.close(),
   };

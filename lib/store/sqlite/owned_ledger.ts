@@ -78,17 +78,13 @@ export function openOwnedLedger(
       return isNew;
     },
     async expire(now) {
-      const ids: string[] = [];
-      while (accounts.overdue(now).length > 0) {
-        // Read within the step, because holds may be renewed or end while it waits for the lock.
-        ids.push(
-          ...await whenFree(() => {
-            const overdue = accounts.overdue(now).slice(0, HOLDS_PER_TRANSACTION);
-            const isNew = writer.enter(overdue.map((hold) => lostEntry(hold, now)));
-            return overdue.filter((_, index) => isNew[index]).map(({ id }) => id);
-          }),
-        );
-      }
+      if (accounts.overdue(now).length === 0) return [];
+      // Read again within the step, because holds may be renewed or end while it waits for the lock.
+      const ids = await whenFree(() => {
+        const overdue = accounts.overdue(now).slice(0, HOLDS_PER_TRANSACTION);
+        const isNew = writer.enter(overdue.map((hold) => lostEntry(hold, now)));
+        return overdue.filter((_, index) => isNew[index]).map(({ id }) => id);
+      });
       if (ids.length > 0 && sync !== undefined) await writer.confirm(sync.durable());
       return ids;
     },

@@ -81,11 +81,17 @@ Deno.test("an unstored response can be continued on its own connection", async (
   // Stored responses are known to every connection of the key.
   const stored = await other.ask({ input: "stored" });
   assertEquals((await socket.ask({ previous_response_id: stored.id, input: "Go" })).status, "completed");
+  // A stored response does not depend on those of its connection.
+  const { id } = await socket.ask({ previous_response_id: second.id, input: "four" });
   const { recall } = gateway.gateway;
   const before = recall.bytes;
   socket.close();
   await socket.closed;
   await until("expiry", () => recall.bytes < before);
+  const last = prompt("responses", { stream: true, previous_response_id: id, input: "five" });
+  const continued = await gateway.ask("responses", last);
+  assertEquals(continued.status, 200, await continued.text());
+  assertEquals(server.requests.at(-1)?.json.messages.length, 7);
 });
 
 Deno.test("a warm-up returns an id to continue from, calls no model and leaves no entry", async () => {
