@@ -6,7 +6,7 @@ import { importList } from "../catalog/import_list.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { perMillion } from "../billing/money.ts";
-import { isObject, type Json, JSON_LIMITS, parseJson } from "../json/mod.ts";
+import { isObject, JSON_LIMITS, parseJson } from "../json/mod.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { counted, jsonText, writeErr, writeOut } from "./output.ts";
