@@ -7,7 +7,6 @@ import { messageOf } from "../../errors.ts";
 import { makeFile } from "../folder.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { BUSY_MS, connect } from "./connect.ts";
-import { endClaims } from "./answers.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { openGuestLedger } from "./ledger.ts";
 import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
@@ -48,11 +47,10 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     preview.close();
     if (facts !== undefined) migrated?.(facts);
     const reports = openSqliteReports(file);
-    if (own) endClaims(db);
     const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
     // Everything but the ledger uses the connection whose commits are synced at once.
-    const parts = { keys: openSqliteKeys(db, owned?.connection), ...openSideTables(db) };
+    const parts = { keys: openSqliteKeys(db, owned?.connection), ...openSideTables(db, { own }) };
     const close = () => closeAll(opened);
     if (owned === undefined) return { ...parts, ledger: openGuestLedger(db, reports), close };
     return { ...withoutBlocking(db, parts), ledger: owned.ledger, close };
