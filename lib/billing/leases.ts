@@ -22,6 +22,9 @@ export interface LeasesParts {
 /** Renewals per lease: two may fail in a row without an effect. */
 const RENEWALS_PER_LEASE = 3;
 
+/** Most leases that one call renews. A call for all leases of a busy node could count as unanswered. */
+const RENEWED_PER_CALL = 1_000;
+
 /** Most exhausted budgets that are remembered, so that each is logged only once. */
 const MAX_EXHAUSTED = 1_000;
 
@@ -29,7 +32,7 @@ const MAX_EXHAUSTED = 1_000;
 interface Lease {
   /** End of the lease after its last renewal. */
   until: number;
-  /** Latest time to which the lease is renewed. */
+  /** The lease is renewed while it ends before this time. */
   latestEnd: number;
   isRenewed: boolean;
 }
@@ -103,10 +106,14 @@ export class Leases {
     const at = this.#clock();
     this.#runningSweeps++;
     try {
-      for (const id of await this.#parts.store.expire(at)) {
-        this.#leases.delete(id);
-        this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
-      }
+      let ids: string[];
+      do {
+        ids = await this.#parts.store.expire(at);
+        for (const id of ids) {
+          this.#leases.delete(id);
+          this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
+        }
+      } while (ids.length > 0);
     } catch (cause) {
       this.#parts.log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
       return;
@@ -115,7 +122,7 @@ export class Leases {
     }
     // Not deleted earlier, because a renewal that seemed to fail may have reached the store.
     for (const [id, { latestEnd }] of this.#leases) {
-      if (latestEnd <= at) this.#leases.delete(id);
+      if (latestEnd + this.#parts.leaseMs <= at) this.#leases.delete(id);
     }
   }
 
@@ -157,21 +164,11 @@ export class Leases {
 
   async #renew(): Promise<void> {
     const until = this.#clock() + this.#parts.leaseMs;
-    const regular: string[] = [];
-    const lastTime: [string, Lease][] = [];
-    for (const [id, lease] of this.#leases) {
-      if (!lease.isRenewed) continue;
-      if (lease.latestEnd >= until) regular.push(id);
-      else if (lease.latestEnd > lease.until) lastTime.push([id, lease]);
-    }
-    if (regular.length > 0) await this.#parts.store.renew(regular, until);
-    for (const id of regular) {
-      const lease = this.#leases.get(id);
-      if (lease !== undefined) lease.until = until;
-    }
-    for (const [id, lease] of lastTime) {
-      await this.#parts.store.renew([id], lease.latestEnd);
-      lease.until = lease.latestEnd;
+    const due = [...this.#leases].filter(([, lease]) => lease.isRenewed && lease.until < lease.latestEnd);
+    for (let start = 0; start < due.length; start += RENEWED_PER_CALL) {
+      const some = due.slice(start, start + RENEWED_PER_CALL);
+      await this.#parts.store.renew(some.map(([id]) => id), until);
+      for (const [, lease] of some) lease.until = until;
     }
   }
 }

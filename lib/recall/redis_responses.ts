@@ -47,6 +47,8 @@ export class RedisResponses implements SharedResponses {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       commandTimeout: COMMAND_TIMEOUT_MS,
+      // Reconnects after a call without a reply: its connection may be lost although no error was reported.
+      socketTimeout: COMMAND_TIMEOUT_MS,
       retryStrategy: (times) => Math.min(times * 100, MAX_RECONNECT_MS),
       protocol: 2,
       disableClientInfo: true,

@@ -65,6 +65,9 @@ export interface UserSum {
   charged: Amount;
 }
 
+/** Days of the longest budget period, except that of budgets that never reset. */
+export const MAX_PERIOD_DAYS = 31;
+
 /** Returns the account of an end user of a key. Key ids have no line breaks, so it is unambiguous. */
 export function userAccount(keyId: string, user: string): string {
   return `${keyId}\n${user}`;
@@ -265,7 +268,10 @@ export interface LedgerStore {
    * @throws {RangeError} for an entry with a number or amount that cannot be stored exactly
    */
   append(entries: readonly Entry[]): Promise<boolean[]>;
-  /** Voids expired holds and enters their requests as lost, without charge. Returns their ids. */
+  /**
+   * Voids some of the expired holds and enters their requests as lost, without charge. Returns their ids; none if no
+   * hold is left.
+   */
   expire(now: number): Promise<string[]>;
   /** Lists the open holds, without expired ones. */
   holds(): Promise<Hold[]>;

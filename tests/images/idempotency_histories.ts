@@ -4,7 +4,8 @@ import { GatewayError } from "../../lib/errors.ts";
 import { Idempotency, type IdempotencyParts } from "../../lib/images/idempotency.ts";
 import type { StoredAnswer } from "../../lib/images/replay_cache.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
-import { openLocalClaims } from "../../lib/store/sqlite/local_claims.ts";
+import { openSqliteAnswers } from "../../lib/store/sqlite/answers.ts";
+import { connect } from "../../lib/store/sqlite/connect.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { createClock } from "../billing/simulator/clock.ts";
@@ -85,8 +86,9 @@ export async function simulate(
   const { below } = seeded(seed);
   const [windowMs, maxBytes, maxAnswerBytes, leaseMs] = [100, 60, 30, 50];
   const clock = createClock(0);
-  const file = path === undefined ? undefined : openSqliteStore(path);
-  const kept = { ...file?.answers ?? openMemoryStore().answers, ...openLocalClaims(clock.monotonic) };
+  if (path !== undefined) await openSqliteStore(path).close();
+  const file = path === undefined ? undefined : connect(path, "FULL");
+  const kept = file === undefined ? openMemoryStore(clock.monotonic).answers : openSqliteAnswers(file, clock.monotonic);
   const answers = isFar ? farAway(kept, () => below(4)) : kept;
   let serial = 0;
   const open = (): Process => {

@@ -5,7 +5,6 @@ import type { IdempotencyParts, RepeatableRequest } from "../../lib/images/idemp
 import { readIdempotencyKey } from "../../lib/images/idempotency_key.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
-import { openLocalClaims } from "../../lib/store/sqlite/local_claims.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { createClock } from "../billing/simulator/clock.ts";
 import { idempotency, settle, simulate, simulateSeeds } from "./idempotency_histories.ts";
@@ -217,7 +216,7 @@ Deno.test("a client that disconnects during the lookup, or a failed lookup, does
 /** Two nodes on one store, and their time. */
 function twoNodes(change: Partial<IdempotencyParts> = {}) {
   const clock = createClock(0);
-  const answers = { ...openMemoryStore().answers, ...openLocalClaims(clock.monotonic) };
+  const answers = openMemoryStore(clock.monotonic).answers;
   const { now, monotonic, later } = clock;
   const open = () => idempotency({ store: { answers }, now, monotonic, later, windowMs: 1e6, ...change });
   return { clock, answers, one: open(), two: open() };
@@ -264,7 +263,7 @@ Deno.test("a node that missed its lease gives up the work if another node has do
   for (const isDone of [false, true]) {
     const held: (() => void)[] = [];
     const clock = createClock(0);
-    const answers = { ...openMemoryStore().answers, ...openLocalClaims(clock.monotonic) };
+    const answers = openMemoryStore(clock.monotonic).answers;
     const { now, monotonic } = clock;
     let isAway = false;
     const paused = idempotency({
@@ -293,7 +292,7 @@ Deno.test("a node that missed its lease gives up the work if another node has do
 
 Deno.test("work that cannot be recorded as done stays claimed and is not repeated", async () => {
   const clock = createClock(0);
-  const answers = { ...openMemoryStore().answers, ...openLocalClaims(clock.monotonic) };
+  const answers = openMemoryStore(clock.monotonic).answers;
   let isUp = false;
   const put: AnswerStore["put"] = (...given) => isUp ? answers.put(...given) : Promise.reject(new Error("full"));
   const { now, monotonic, later } = clock;

@@ -5,7 +5,8 @@ import { openSharedResponses } from "../../lib/recall/open_shared_responses.ts";
 import { Recall, type SharedResponses } from "../../lib/recall/recall.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../support/databases.ts";
-import { until } from "../support/soon.ts";
+import { openRelay } from "../support/relay.ts";
+import { eventually, until } from "../support/soon.ts";
 
 const test = HAS_REDIS ? Deno.test : Deno.test.ignore;
 const encoder = new TextEncoder();
@@ -26,8 +27,8 @@ function response(id: string, words: string) {
   };
 }
 
-async function open(log: string[] = []): Promise<SharedResponses> {
-  const address = { kind: "redis" as const, url: new Secret(await someRedis()) };
+async function open(log: string[] = [], url?: string): Promise<SharedResponses> {
+  const address = { kind: "redis" as const, url: new Secret(url ?? await someRedis()) };
   const shared = await openSharedResponses(address, ({ event }) => log.push(event));
   assert(shared !== undefined);
   return shared;
@@ -96,6 +97,16 @@ test("a response evicted by its node leaves Redis, and one found there does not"
   assertEquals(found.map((key) => key.at(-1)).sort(), ["b", "c"]);
   redis.disconnect();
   for (const node of nodes) await node.close();
+});
+
+test("a node finds responses again after its connection to Redis was lost without an error", async () => {
+  using relay = openRelay(await someRedis());
+  const shared = await open([], relay.url);
+  const owner = someOwner();
+  await shared.put(owner, response("resp", "a"), 60_000);
+  relay.lose();
+  assertEquals((await eventually(() => shared.find(owner, "resp", 60_000)))?.id, "resp");
+  await shared.close();
 });
 
 Deno.test({

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
-import { answer, ROOM, testAnswers } from "./behaviours_answers.ts";
+import { answer, claim, ROOM, testAnswers } from "./behaviours_answers.ts";
 import { inFolder } from "./in_folder.ts";
 
 testAnswers("the SQLite store", (test) =>
@@ -12,13 +12,19 @@ testAnswers("the SQLite store", (test) =>
     await store.close();
   }));
 
-Deno.test("the SQLite store keeps answers between starts", () =>
+Deno.test("the SQLite store keeps answers between starts, and the claims of a process that has ended", () =>
   inFolder(async (folder) => {
-    const first = openSqliteStore(`${folder}/sluice.db`);
+    const first = openSqliteStore(`${folder}/sluice.db`, { own: true });
     await first.answers.put(answer(), ROOM);
+    await first.answers.claim(claim({ key: "running" }), 600_000);
     await first.close();
-    const second = openSqliteStore(`${folder}/sluice.db`);
+    const second = openSqliteStore(`${folder}/sluice.db`, { own: true });
     assertEquals(await second.answers.find("s", "k"), answer());
+    const next = claim({ key: "running", holder: "two" });
+    await second.answers.prune({ ...ROOM, until: Date.now() - 60_000, maxAnswers: 10 });
+    const over = { requestHash: next.requestHash, holder: "one", isOver: true };
+    assertEquals(await second.answers.claim(next, 600_000), over);
+    assertEquals(await second.answers.claim(next, 600_000, "one"), undefined);
     await second.close();
   }));
 

@@ -27,7 +27,7 @@ export function bare(change: Partial<AnswerRecord> = {}): AnswerRecord {
 }
 
 /** The claim of a request in progress. */
-function claim(change: Partial<AnswerClaim> = {}): AnswerClaim {
+export function claim(change: Partial<AnswerClaim> = {}): AnswerClaim {
   return { scope: "s", key: "k", requestHash: "a".repeat(64), holder: "one", ...change };
 }
 

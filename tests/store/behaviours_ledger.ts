@@ -352,11 +352,13 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals([lost, late], [["r2"], [false]]);
     assertEquals((await readChain(ledger)).map(({ ending }) => ending), ["end", "lost"]);
   },
-  "voids many holds": async (ledger) => {
+  "voids many holds, some at a time, so that entries need not wait": async (ledger) => {
     const ids = Array.from({ length: 600 }, (_, index) => `r${index}`);
     for (const id of ids) await ledger.hold(hold({ id, amount: 0n }));
     await ledger.append([entry({ id: "other" })]);
-    assertEquals(await ledger.expire(Number.MAX_SAFE_INTEGER - 1), ids);
+    const voided: string[][] = [];
+    do voided.push(await ledger.expire(Number.MAX_SAFE_INTEGER - 1)); while (voided.at(-1)?.length !== 0);
+    assertEquals([voided[0]?.length, voided.flat()], [256, ids]);
     assertEquals((await readChain(ledger)).length, 601);
   },
 

@@ -63,12 +63,7 @@ const bill = z.strictObject({
   total: figures.describe("Counts each request once, even if it has several tags"),
 });
 
-const upstreamLine = z.strictObject({
-  upstream: z.string(),
-  model: z.string().describe(
-    "The upstream's id of the model; the public id if the current targets have none or several",
-  ),
-  day: z.iso.date().describe("UTC day on which the requests arrived"),
+const upstreamFigures = z.strictObject({
   requests: count.describe("Requests whose last attempt went to this upstream"),
   attempts: count.describe("All attempts of these requests, at any upstream"),
   failed: count.describe("Number of failed requests. Their tokens are not included"),
@@ -83,8 +78,22 @@ const upstreamLine = z.strictObject({
   margin_usd: usd.describe("`cost_usd` minus `upstream_usd`; negative for a loss"),
 });
 
+const upstreamLine = z.strictObject({
+  upstream: z.string(),
+  model: z.string().describe(
+    "The upstream's id of the model; the public id if the current targets have none or several",
+  ),
+  day: z.iso.date().describe("UTC day on which the requests arrived"),
+  ...upstreamFigures.shape,
+});
+
 /** Ordered by upstream, model and day. */
-const upstreamSums = z.strictObject({ ...period, by: z.literal("upstream"), lines: z.array(upstreamLine) });
+const upstreamSums = z.strictObject({
+  ...period,
+  by: z.literal("upstream"),
+  lines: z.array(upstreamLine),
+  total: upstreamFigures,
+});
 
 /** The bill of a period, or its sums by upstream. */
 export const usageSchema = z.discriminatedUnion("by", [bill, upstreamSums]);

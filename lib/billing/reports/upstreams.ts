@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import { type Amount, divideByFactor, parseFactor, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addTokens, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
+import { addTokens, compareTexts, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
 import type {
   BilledExtra,
   BilledTokens,
@@ -19,7 +19,7 @@ import type { Period } from "./period.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
 /** Requests of one upstream for one of its models on one day. */
-export interface UpstreamSum {
+export interface UpstreamSum extends UpstreamFigures {
   upstream: string;
   /**
    * The upstream's name of the model. The ledger has only the public id; the name comes from the current configuration.
@@ -28,6 +28,10 @@ export interface UpstreamSum {
   model: string;
   /** UTC days since 1970-01-01 on which requests arrived. */
   day: number;
+}
+
+/** Sums over requests. */
+export interface UpstreamFigures {
   /** Requests whose last attempt went to this upstream. */
   requests: number;
   /** Attempts of these requests, at this or other upstreams. */
@@ -194,11 +198,34 @@ async function addEntries(
 function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> {
   return sortSliced(
     sums,
-    (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
+    (one, other) =>
+      compareTexts(one.upstream, other.upstream) || compareTexts(one.model, other.model) || one.day - other.day,
   );
 }
 
-function emptyFigures(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+/** Adds up the days of each upstream and model. */
+export function sumsByModel(sums: readonly UpstreamSum[]): Omit<UpstreamSum, "day">[] {
+  return [...Map.groupBy(sums, ({ upstream, model }) => `${upstream}\n${model}`)].map(([name, ofModel]) => {
+    const [upstream = "", model = ""] = name.split("\n");
+    return { upstream, model, ...totalOf(ofModel) };
+  });
+}
+
+/** Adds up all sums. */
+export function totalOf(sums: readonly UpstreamFigures[]): UpstreamFigures {
+  const total = emptyFigures();
+  for (const sum of sums) {
+    for (const count of ["requests", "attempts", "failed", "counted", "images", "unpriced"] as const) {
+      total[count] += sum[count];
+    }
+    addTokens(total.tokens, sum.tokens);
+    total.upstreamCost += sum.upstreamCost;
+    total.cost += sum.cost;
+  }
+  return total;
+}
+
+function emptyFigures(): UpstreamFigures {
   return {
     requests: 0,
     attempts: 0,
@@ -271,8 +298,4 @@ function repriceExtras(
   prices: Readonly<Partial<Record<string, string>>>,
 ): BilledExtra[] {
   return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
-}
-
-function compare(one: string, other: string): number {
-  return one === other ? 0 : one < other ? -1 : 1;
 }

@@ -5,8 +5,11 @@
 import type { GatewayError } from "../../errors.ts";
 import type { JsonObject, RawNumber } from "../../json/mod.ts";
 
+/** The text protocols of clients and upstreams. */
+export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
+
 /** A text protocol of clients and upstreams. */
-export type Protocol = "chat" | "responses" | "messages" | "gemini";
+export type Protocol = typeof PROTOCOLS[number];
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
 export interface UnknownMembers {
@@ -27,7 +30,7 @@ export type Media =
   | { kind: "url"; url: string; mediaType?: string }
   | { kind: "bytes"; base64: string; mediaType: string };
 
-/** The source of a piece of text, as the vendor's own citation object. */
+/** The source of a piece of text, as the vendor's own citation object. Positions count from the beginning of the block. */
 export interface Citation {
   from: Protocol;
   value: JsonObject;

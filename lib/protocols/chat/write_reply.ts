@@ -1,17 +1,10 @@
 /** Writes chat answers that are not streamed, and parts that streamed answers have, too. */
-import { countCodePoints, urlCitation } from "../canonical/citations.ts";
-import { signedCallId, withCallSignature, writeSignature } from "../canonical/signature.ts";
-import type {
-  Citation,
-  ContentBlockOf,
-  FinishReason,
-  Reply,
-  Signature,
-  TextRange,
-  TokenLogprob,
-} from "../canonical/types.ts";
+import { countCodePoints, moveAnnotation, urlCitation } from "../canonical/citations.ts";
+import { signedCallId, writeSignature } from "../canonical/signature.ts";
+import type { Citation, FinishReason, Reply, Signature, TextRange, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
+import { writeCall } from "./write_parts.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./members.ts";
 import { writeUsage } from "./chat_usage.ts";
@@ -74,7 +67,7 @@ export function writeReasoningText(text: string, { prompt }: ResponseContext): J
  * @param block range of the block in the whole text of the answer, in which positions are counted
  */
 export function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
-  if (citation.from === "chat") return citation.value;
+  if (citation.from === "chat") return moveAnnotation(citation.value, block.start);
   const cited = urlCitation(citation, block);
   return cited && { type: "url_citation", url_citation: cited };
 }
@@ -86,17 +79,6 @@ export function writeAnnotation(citation: Citation, block: TextRange): JsonObjec
 export function keepCallSignature(signature: Signature | undefined, signatures: Map<string, string>): void {
   const callId = signedCallId(signature?.id);
   if (signature !== undefined && callId !== undefined) signatures.set(callId, writeSignature(signature, ""));
-}
-
-/** Writes an entry of `tool_calls`. Empty arguments of a function become an empty object. */
-function writeCall(
-  { id, name, custom, arguments: input }: ContentBlockOf<"tool_call">,
-  signature: string | undefined,
-): JsonObject {
-  const written = custom === true
-    ? { id, type: "custom", custom: { name, input } }
-    : { id, type: "function", function: { name, arguments: input || "{}" } };
-  return withCallSignature(written, signature);
 }
 
 function writeMessage(reply: Reply, context: ResponseContext): JsonObject {

@@ -242,9 +242,13 @@ function translateMember({ name, value, from, to }: Member): JsonObject | undefi
   return value === "standard_only" ? { service_tier: "default" } : undefined;
 }
 
-/** Members whose default clients often send, with the default as JSON. The gateway stores no answers for vendors. */
+/**
+ * Members whose default clients often send, with the default as JSON. The gateway stores no answers for vendors, and
+ * pads no streams.
+ */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["store", "false"],
+  ["stream_options", '{"include_obfuscation":false}'],
   ["detail", '"auto"'],
   ["modalities", '["text"]'],
   ["responseModalities", '["TEXT"]'],

@@ -22,6 +22,11 @@ export interface JournaledParts {
   journal?: Journal;
   /** Returns whether an error means that the store is unreachable. */
   isOutOfReach: (error: unknown) => boolean;
+  /**
+   * Called when the store does not answer in time: it must end the calls in progress, for which others may wait.
+   * Absent: they end by themselves.
+   */
+  late?: () => void;
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: Log;
@@ -109,6 +114,7 @@ class EntryWriter {
       isOutOfReach: parts.isOutOfReach,
       answers: (rise) => this.#replay(rise),
       hasWork: () => this.waiting > 0,
+      late: parts.late ?? (() => {}),
       log: parts.log,
       monotonic: parts.monotonic ?? (() => performance.now()),
       later: parts.later ?? startTimer,

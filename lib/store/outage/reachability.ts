@@ -14,6 +14,8 @@ export interface ReachParts {
   answers: (rise: () => void) => Promise<void>;
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
+  /** Called when the store does not answer in time. */
+  late: () => void;
   log: Log;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
@@ -167,7 +169,11 @@ export class Reach {
     const giveUp = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
     // After a stall of this process, the answer may have arrived together with the timer. The second timer gives it one
     // more turn of the event loop to be read first.
-    let cancelTimer = this.#parts.later(() => cancelTimer = this.#parts.later(giveUp, 0), ANSWER_TIMEOUT_MS);
+    const endLate = () => {
+      giveUp();
+      this.#parts.late();
+    };
+    let cancelTimer = this.#parts.later(() => cancelTimer = this.#parts.later(endLate, 0), ANSWER_TIMEOUT_MS);
     this.#endWaits.add(giveUp);
     try {
       return await Promise.race([answer, late.promise]);

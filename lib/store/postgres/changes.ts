@@ -22,7 +22,10 @@ export interface ChangesParts {
   pool: Pool;
   /** True if there is a pooler in between, which would deliver notifications to another client. */
   isPooled: boolean;
-  /** Called when the database begins to stall, so that waiting calls can be ended early. */
+  /**
+   * Called when the database does not answer in time. It must replace the connections of other pools, which may be lost
+   * although no error was reported; that ends the calls that wait for them.
+   */
   stalled: () => void;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
@@ -93,8 +96,12 @@ export class Changes {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Waits for the poll in progress, or for a new one. Returns whether the database answers. */
-  async checkNow(): Promise<boolean> {
+  /**
+   * Waits for the poll in progress, or for a new one, because a call on another connection has failed. Returns whether
+   * the database answers.
+   */
+  async checkNow(failure: unknown): Promise<boolean> {
+    if (isTimeout(failure)) this.#parts.stalled();
     await this.#startPoll();
     return this.#downSince === undefined;
   }

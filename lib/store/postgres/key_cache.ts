@@ -235,7 +235,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     try {
       return await this.#queueRead(() => this.#read(lookup));
     } catch (error) {
-      if (!isOutOfReach(error) || !await this.#parts.changes.checkNow()) throw error;
+      if (!isOutOfReach(error) || !await this.#parts.changes.checkNow(error)) throw error;
       return await this.#queueRead(() => this.#read(lookup));
     }
   }
@@ -247,7 +247,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
         return await this.#read(lookup);
       } catch (error) {
         if (!isOutOfReach(error)) throw error;
-        void this.#parts.changes.checkNow();
+        void this.#parts.changes.checkNow(error);
       }
     }
     if (this.#parts.changes.ageMs() > this.#parts.keyAgeMs) throw outOfReach();

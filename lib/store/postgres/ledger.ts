@@ -23,8 +23,8 @@ import { ChainWriter } from "./ledger_writer.ts";
 import { readSumsOfStep, readUpstreamDays, readUsage } from "./usage.ts";
 import { pruneSums, pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
 
-/** Most holds that one statement voids. */
-const VOIDED_PER_STATEMENT = 256;
+/** Most holds that one call voids: entries wait for it. */
+const VOIDED_PER_CALL = 256;
 
 /** Most entries that one call prunes. */
 const PRUNED_PER_CALL = 500;
@@ -73,15 +73,13 @@ export function openPostgresLedger(
   }
 
   async function expire(time: number): Promise<string[]> {
-    const ids: string[] = [];
     const until = await toServer(time);
     for (;;) {
-      const overdue = await readOverdue(sql, { until, limit: VOIDED_PER_STATEMENT, graceMs });
-      if (overdue.length === 0) return ids;
-      const lost = overdue.map((hold) => lostEntry(hold, time));
-      const isNew = await writer.enter(lost, until);
+      const overdue = await readOverdue(sql, { until, limit: VOIDED_PER_CALL, graceMs });
+      if (overdue.length === 0) return [];
+      const isNew = await writer.enter(overdue.map((hold) => lostEntry(hold, time)), until);
       // If one of them was renewed or has ended meanwhile, none is voided, and the next round reads them all again.
-      if (isNew !== undefined) ids.push(...overdue.filter((_, index) => isNew[index]).map(({ id }) => id));
+      if (isNew !== undefined) return overdue.filter((_, index) => isNew[index]).map(({ id }) => id);
     }
   }
 

@@ -101,14 +101,15 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const pool = closeWith(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
   // A separate pool, so that reading a key never waits for a report.
   const keyPool = closeWith(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
+  const renew = () => {
+    pool.renew();
+    keyPool.renew();
+  };
   const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
   const changes = new Changes({
     pool: closeWith(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
-    stalled() {
-      pool.renew();
-      keyPool.renew();
-    },
+    stalled: renew,
     monotonic: () => performance.now(),
     log,
   });
@@ -123,7 +124,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const nodeState = openNodeState(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
-  const ledger = closeWith(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
+  const ledger = closeWith(opened, await openJournaled(pool.sql, { ...options, leaseMs, late: renew }));
   const isUp = () => reachOf(ledger, changes).up;
   return {
     keys: reportOutages(keys, { isUp, exempt: "findByHash" }),
@@ -142,12 +143,13 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
 
 async function openJournaled(
   sql: Sql,
-  { journal: path, journalEntries, leaseMs, log }: SharedStoreOptions & { leaseMs: number },
+  { journal: path, journalEntries, leaseMs, late, log }: SharedStoreOptions & { leaseMs: number; late: () => void },
 ): Promise<JournaledLedger> {
   const journal = path === undefined ? undefined : await openJournal(path, { maxEntries: journalEntries, log });
   return journaled(openPostgresLedger(sql, { graceMs: leaseMs }), {
     ...(journal !== undefined && { journal }),
     isOutOfReach,
+    late,
     leaseMs,
     log,
   });

@@ -1,25 +1,21 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** The answers in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
-import type { AnswerStore } from "../answers.ts";
-import { openLocalClaims } from "./local_claims.ts";
+import { type AnswerRow, type AnswerStore, toAnswerRecord } from "../answers.ts";
 
 /** Most rows that one call of `prune` deletes, and most bodies that it drops: a few milliseconds of work. */
 const ROWS_PER_CALL = 20;
 
-/** A row of `answers`. */
-interface AnswerRow {
-  scope: string;
-  key: string;
-  request_hash: string;
-  status: number;
-  headers: string;
-  body: Uint8Array<ArrayBuffer> | null;
-  done_at: number;
+/**
+ * Ends the leases of all claims, because the process that made them has ended. Whether their requests were charged is in
+ * the ledger.
+ */
+export function endClaims(db: DatabaseSync): void {
+  db.prepare("UPDATE answer_claims SET lease_until = min(lease_until, ?)").run(Date.now());
 }
 
-/** Opens the answers of a migrated database. */
-export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
+/** Opens the answers of a migrated database. @param now Unix time in milliseconds */
+export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now): AnswerStore {
   const find = db.prepare(
     "SELECT scope, key, request_hash, status, headers, body, done_at FROM answers WHERE scope = ? AND key = ?",
   );
@@ -47,16 +43,47 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
          FROM answers WHERE body IS NOT NULL ORDER BY done_at, rowid LIMIT ${ROWS_PER_CALL})
        WHERE before < (SELECT coalesce(sum(bytes), 0) FROM answers WHERE body IS NOT NULL) - ?)`,
   );
+  const claim = db.prepare(
+    `INSERT INTO answer_claims (scope, key, request_hash, holder, lease_until)
+     VALUES (:scope, :key, :requestHash, :holder, :until)
+     ON CONFLICT DO UPDATE SET request_hash = excluded.request_hash, holder = excluded.holder,
+       lease_until = excluded.lease_until
+     WHERE holder = excluded.holder OR holder = :after AND lease_until <= :now`,
+  );
+  const claimed = db.prepare(
+    "SELECT request_hash, holder, lease_until FROM answer_claims WHERE scope = ? AND key = ?",
+  );
+  const release = db.prepare("DELETE FROM answer_claims WHERE scope = ? AND key = ? AND holder = ?");
+  const deleteClaims = db.prepare("DELETE FROM answer_claims WHERE lease_until <= ?");
 
   return {
-    // Claims are in memory, because only one process serves from the database.
-    ...openLocalClaims(),
+    async claim({ scope, key, requestHash, holder }, forMs, after) {
+      const values = {
+        scope,
+        key,
+        requestHash,
+        holder,
+        until: Math.ceil(now() + forMs),
+        after: after ?? null,
+        now: now(),
+      };
+      if (claim.run(values).changes === 1) return undefined;
+      const row = claimed.get(scope, key);
+      return {
+        requestHash: String(row?.request_hash),
+        holder: String(row?.holder),
+        isOver: Number(row?.lease_until) <= now(),
+      };
+    },
+    async isClaimed(scope, key) {
+      return Number(claimed.get(scope, key)?.lease_until ?? 0) > now();
+    },
+    async release({ scope, key, holder }) {
+      release.run(scope, key, holder);
+    },
     async find(scope, key) {
       const row = find.get(scope, key);
-      if (row === undefined) return undefined;
-      const { request_hash, done_at, headers, body, ...facts } = row as unknown as AnswerRow;
-      const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: done_at };
-      return body === null ? record : { ...record, body };
+      return row === undefined ? undefined : toAnswerRecord(row as unknown as AnswerRow);
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
       const bytes = body?.length ?? 0;
@@ -64,6 +91,7 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
       put.run(scope, key, requestHash, status, JSON.stringify(headers), doneAt, bytes, hasRoom ? body : null);
     },
     async prune({ until, maxBytes, maxAnswers }) {
+      deleteClaims.run(until);
       const counts = [deleteOld.run(until), deleteExcess.run(maxAnswers), dropBodies.run(maxBytes)];
       return counts.some(({ changes }) => changes === ROWS_PER_CALL);
     },

@@ -334,4 +334,14 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE sums_head ADD COLUMN first_hour INTEGER NOT NULL DEFAULT 0;
   UPDATE sums_head SET first_hour = max(
     (SELECT (day + 1) * 24 FROM ledger_start), (SELECT coalesce(max(at) / 3600000 + 1, 0) FROM entries));`,
+
+  // Requests with an Idempotency-Key that are running. `lease_until` is in Unix milliseconds.
+  `CREATE TABLE answer_claims (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    request_hash TEXT NOT NULL CHECK (length(request_hash) = 64),
+    holder TEXT NOT NULL,
+    lease_until INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+  ) STRICT, WITHOUT ROWID;`,
 ];

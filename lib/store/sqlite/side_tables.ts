@@ -2,10 +2,17 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
-import { openSqliteAnswers } from "./answers.ts";
+import { endClaims, openSqliteAnswers } from "./answers.ts";
 import { openSqliteOperators } from "./operators.ts";
 
-/** Opens answers, alerts and the state of operators of a migrated database. */
-export function openSideTables(db: DatabaseSync): Pick<Store, "answers" | "alerts" | "operators"> {
-  return { answers: openSqliteAnswers(db), alerts: openSqliteAlerts(db), operators: openSqliteOperators(db) };
+/**
+ * Opens answers, alerts and the state of operators of a migrated database.
+ * @param options `now`: Unix time in milliseconds; `own`: true for the process that serves from it
+ */
+export function openSideTables(
+  db: DatabaseSync,
+  { now, own = false }: { now?: (() => number) | undefined; own?: boolean } = {},
+): Pick<Store, "answers" | "alerts" | "operators"> {
+  if (own) endClaims(db);
+  return { answers: openSqliteAnswers(db, now), alerts: openSqliteAlerts(db), operators: openSqliteOperators(db) };
 }

@@ -50,7 +50,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
     // Everything but the ledger uses the connection whose commits are synced at once.
-    const parts = { keys: openSqliteKeys(db, owned?.connection), ...openSideTables(db) };
+    const parts = { keys: openSqliteKeys(db, owned?.connection), ...openSideTables(db, { own }) };
     const close = () => closeAll(opened);
     if (owned === undefined) return { ...parts, ledger: openGuestLedger(db, reports), close };
     return { ...withoutBlocking(db, parts), ledger: owned.ledger, close };

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { oneModel, startGateway } from "../../support/gateway.ts";
+import { oneModel, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
@@ -91,6 +91,28 @@ Deno.test("relayed bodies are adapted to their vendor", async () => {
     '{"model":"real-one","x":1.0,"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":5,' +
       '"random_seed":7}',
   );
+});
+
+Deno.test("vendors get earlier reasoning of usual messages in their own form", async () => {
+  const call = { id: "ABCDEFGH1", type: "function", function: { name: "read", arguments: "{}" } };
+  const result = { role: "tool", tool_call_id: call.id, content: "line" };
+  const thinking = { type: "thinking", thinking: [{ type: "text", text: "Hm" }], closed: true };
+  const cases: [string, JsonObject, JsonObject][] = [
+    ["kimi", { content: "" }, { content: "", reasoning_content: "" }],
+    ["groq", { content: "b", reasoning_content: "Hm" }, { content: "b", reasoning: "Hm" }],
+    ["mistral", { content: "b", reasoning_content: "Hm" }, { content: [thinking, { type: "text", text: "b" }] }],
+  ];
+  for (const [vendor, before, after] of cases) {
+    await using server = startUpstream(() => json(WHOLE.chat));
+    await using gateway = startGateway({
+      ...oneModel("chat", server.url),
+      upstreams: { one: upstream(vendor, server.url) },
+    });
+    const ask = (more: JsonObject) => [{ role: "assistant", tool_calls: [call], ...more }, result];
+    const response = await gateway.ask("chat", prompt("chat", { messages: ask(before) }));
+    assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, null], await response.text());
+    assertEquals(server.requests[0]?.json.messages, ask(after));
+  }
 });
 
 Deno.test("members that only OpenRouter knows are translated for others, and its clients get their `reasoning`", async () => {

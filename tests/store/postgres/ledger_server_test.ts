@@ -127,30 +127,34 @@ Deno.test({
 });
 
 Deno.test(
-  "a node continues after a failover to a server that lacks the last entries",
+  "nodes continue after a failover to a server that lacks the last entries",
   OPTIONS,
   () =>
-    withLedgers(1, async ([ledger], sql) => {
-      await ledger.append([entry({ id: "a" })]);
-      const first = await ledger.find("a");
-      await ledger.append([entry({ id: "b", sheet: { ...SHEET, factor: "2" } })]);
+    withLedgers(2, async ([one, other = one], sql) => {
+      const sold = (id: string, factor: string) => entry({ id, sheet: { ...SHEET, factor } });
+      await one.append([entry({ id: "a" })]);
+      const first = await one.find("a");
+      await one.append([sold("b", "2")]);
       // Restored to the state after the first.
       await sql.unsafe(`
-        ALTER TABLE entries DISABLE TRIGGER USER;
-        ALTER TABLE price_sheets DISABLE TRIGGER USER;
-        ALTER TABLE ledger_head DISABLE TRIGGER USER;
-        DELETE FROM entries WHERE seq > 1;
-        DELETE FROM price_sheets WHERE version > 1;
-        UPDATE ledger_head SET seq = 1, check_sum = ${first?.check};
-        ALTER TABLE entries ENABLE TRIGGER USER;
-        ALTER TABLE price_sheets ENABLE TRIGGER USER;
-        ALTER TABLE ledger_head ENABLE TRIGGER USER`);
-      const next = [entry({ id: "c", sheet: { ...SHEET, factor: "3" } }), entry({ id: "d" })];
-      assertEquals(await ledger.append(next), [true, true]);
-      assertEquals((await readChain(ledger)).map(({ id, priceVersion, sheet }) => [id, priceVersion, sheet?.factor]), [
+      ALTER TABLE entries DISABLE TRIGGER USER;
+      ALTER TABLE price_sheets DISABLE TRIGGER USER;
+      ALTER TABLE ledger_head DISABLE TRIGGER USER;
+      DELETE FROM entries WHERE seq > 1;
+      DELETE FROM price_sheets WHERE version > 1;
+      UPDATE ledger_head SET seq = 1, check_sum = ${first?.check};
+      ALTER TABLE entries ENABLE TRIGGER USER;
+      ALTER TABLE price_sheets ENABLE TRIGGER USER;
+      ALTER TABLE ledger_head ENABLE TRIGGER USER`);
+      // The other node makes a price sheet with the version of the lost one.
+      assertEquals(await other.append([sold("c", "3")]), [true]);
+      assertEquals(await one.append([sold("d", "2"), sold("e", "3"), entry({ id: "f" })]), [true, true, true]);
+      assertEquals((await readChain(one)).map(({ id, priceVersion, sheet }) => [id, priceVersion, sheet?.factor]), [
         ["a", 1, "0.8"],
         ["c", 2, "3"],
-        ["d", 1, "0.8"],
+        ["d", 3, "2"],
+        ["e", 2, "3"],
+        ["f", 1, "0.8"],
       ]);
     }),
 );

@@ -7,7 +7,10 @@ import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
+import { openRelay } from "../../support/relay.ts";
+import { eventually } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
+import { entry, hold } from "../behaviours_ledger.ts";
 
 const SERVING: PostgresOptions = { serving: { keyAgeMs: 60_000, journalEntries: 10, log: () => {} } };
 
@@ -148,6 +151,26 @@ postgresTest("openPostgresStore() applies the parameters of its address", async 
   const beside = await openPostgresStore(url, SERVING);
   assertEquals(await beside.keys.list(), []);
   await beside.close();
+  await store.close();
+});
+
+postgresTest("a serving store replaces connections that are lost without an error", async () => {
+  await using database = await freshDatabase();
+  using relay = openRelay(database.url, { keeps: "LISTEN" });
+  const store = await openPostgresStore(new Secret(relay.url), SERVING);
+  let count = 0;
+  const findUnknown = () => store.keys.findByHash(String(++count).padStart(64, "0"), 0);
+  // Opens both connections for keys.
+  await Promise.all([findUnknown(), findUnknown()]);
+  const held = hold({ claims: [], leaseUntil: Date.now() + 600_000 });
+  await store.ledger.hold(held);
+  relay.lose();
+  await Promise.all([
+    eventually(findUnknown),
+    eventually(findUnknown),
+    eventually(() => store.ledger.hold({ ...held, id: "later" })),
+    eventually(() => store.ledger.append([entry({ id: held.id })])),
+  ]);
   await store.close();
 });
 
