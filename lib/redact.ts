@@ -41,10 +41,11 @@ export function redactWholeSecrets(text: string): string {
 }
 
 function removeSecrets(text: string, withPrefixes: boolean): string {
-  // Decoding leaves unescaped secrets as they are, so one search of the decoded text finds both.
-  const decoded = decodeEscapes(text);
+  // Whole secrets are first removed without decoding, so that JSON stays valid. Quoted ones may be escaped in part.
+  const raw = withPrefixes ? text : removeSpellings(text, false);
+  const decoded = decodeEscapes(raw);
   const clean = removeSpellings(decoded, withPrefixes);
-  return clean === decoded ? text : clean;
+  return clean === decoded ? raw : clean;
 }
 
 function currentSpellings(): readonly Spelling[] {

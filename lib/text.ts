@@ -172,3 +172,13 @@ export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
 export function counted(count: number, noun: string, plural = `${noun}s`): string {
   return `${count} ${count === 1 ? noun : plural}`;
 }
+
+/** Returns a text for display, cut after `maxUnits` code units. */
+export function shortText(text: string, maxUnits: number): string {
+  return text.length > maxUnits ? `${text.slice(0, characterEnd(text, maxUnits))}…` : text;
+}
+
+/** Returns a text as a word of a POSIX shell, quoted if necessary. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

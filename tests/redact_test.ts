@@ -56,6 +56,11 @@ Deno.test("redact() removes prefixes of more than eight characters", () => {
   assertEquals(redactWholeSecrets("token-xyz789 is a name"), "token-xyz789 is a name");
 });
 
+Deno.test("redactWholeSecrets() keeps JSON valid", () => {
+  const json = (tag: string) => JSON.stringify([tag, 'quoted "words"', "C:\\new", "&amp;lt;"]);
+  assertEquals(redactWholeSecrets(json(KEY)), json("[key]"));
+});
+
 Deno.test("redact() cleans every member of an error", () => {
   const error = new GatewayError("invalid", `No ${KEY}`, {
     param: `headers.${KEY}`,

@@ -8,7 +8,7 @@ import { yieldToEventLoop } from "../scheduler.ts";
 import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
-import { hashKey, issueKey, mintKey } from "./keys.ts";
+import { findConfiguredKey, hashKey, issueKey, mintKey } from "./keys.ts";
 import { isoTime } from "../store/times.ts";
 
 /** Longest time that a replaced secret may stay valid: 90 days, in milliseconds. */
@@ -103,7 +103,7 @@ export async function changeKey(
     ...(expiresAt !== undefined && { expiresAt }),
   }, admin.origin);
   if (!done) throw revoked(what);
-  return await findKey(admin.store, id);
+  return await findKey(admin, id);
 }
 
 /**
@@ -128,7 +128,7 @@ export async function rotateKey(
   if (!await admin.store.keys.rotate(id, { hash: hashKey(key), until: now + overlapMs }, admin.origin)) {
     throw revoked(what);
   }
-  return { key, record: await findKey(admin.store, id) };
+  return { key, record: await findKey(admin, id) };
 }
 
 /** Revokes a key. @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured or revoked one */
@@ -136,7 +136,7 @@ export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyR
   const what = `Cannot revoke key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
   if (!await admin.store.keys.revoke(id, admin.now(), admin.origin)) throw revoked(what);
-  return await findKey(admin.store, id);
+  return await findKey(admin, id);
 }
 
 /** Keys per page, which take a few milliseconds to read. */
@@ -155,10 +155,17 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 /**
  * Finds a key by its id. If no key has this id, finds one by its name: the key that is not revoked, otherwise the
  * latest.
- * @throws {GatewayError} `not_found` if there is none
+ * @throws {GatewayError} `not_found` if there is none in the store
  */
-export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {
-  return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
+export async function findKey(
+  { config, store }: Pick<KeyAdmin, "config" | "store">,
+  nameOrId: string,
+): Promise<KeyRecord> {
+  const found = await store.keys.find(nameOrId);
+  if (found !== undefined) return found;
+  const what = `Cannot find key "${nameOrId}"`;
+  if (findConfiguredKey(config, nameOrId) === undefined) return notFound(what);
+  throw new GatewayError("not_found", `${what}: it comes from the configuration`);
 }
 
 /** Returns a key as operators see it. @param now Unix time in milliseconds */
@@ -188,9 +195,8 @@ function stateOf({ revokedAt, expiresAt = Infinity, disabled }: KeyRecord, now: 
 async function findChangeable({ config, store }: KeyAdmin, nameOrId: string, what: string): Promise<KeyRecord> {
   const key = await store.keys.find(nameOrId);
   if (key === undefined) {
-    const isConfigured = config.keys.some(({ name }) => name === nameOrId || `config:${name}` === nameOrId);
-    if (isConfigured) throw invalid(`${what}: it comes from the configuration`);
-    return notFound(what);
+    if (findConfiguredKey(config, nameOrId) === undefined) return notFound(what);
+    throw invalid(`${what}: it comes from the configuration`);
   }
   if (key.revokedAt !== undefined) throw revoked(what);
   return key;

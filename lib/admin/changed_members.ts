@@ -2,6 +2,9 @@
 import { isObject } from "../json/mod.ts";
 import type { ChangeLine } from "./schemas.ts";
 
+/** Longest value that lists of changes show in full, in characters. */
+export const MAX_VALUE_CHARACTERS = 120;
+
 /** A member and its value after a change; `undefined` if it has none. */
 export interface ChangedMember {
   /** Path of the member, such as `rules.limits.requests_per_minute`. */

@@ -144,7 +144,9 @@ export function adminDocument(): JsonObject {
     paths: describePaths(OPERATIONS),
     components: {
       schemas: { OpenaiError: jsonSchema(openaiErrorSchema) },
-      securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "The admin key" } },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "The admin key; for GET, also the viewer key" },
+      },
     },
   };
 }

@@ -15,7 +15,7 @@ export async function listRequests(request: Request, { gateway }: RouteContext):
 /** Finds a page of requests. @throws {GatewayError} `invalid` for parameters that cannot be read */
 export async function findRequestPage(
   texts: RequestTexts,
-  { gateway, signal }: { gateway: Pick<Gateway, "store" | "config" | "now">; signal: AbortSignal },
+  { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
 ): Promise<RequestPage> {
   const { store: { ledger, keys }, config, now } = gateway;
   return await runReport(() => findRequests({ ledger, keys, config }, texts, { now: now(), signal }));

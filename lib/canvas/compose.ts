@@ -1,17 +1,16 @@
 /** Composes an image from the words of a prompt: a scene, its colours, motifs and weather. */
 import type { PixelSize } from "./pixels.ts";
-import { fractal, hashText, pick, type Random, randomOf } from "./random.ts";
-import { brush, disc, eachPixel, vignette } from "./layers.ts";
+import { fractal, hashText, pick, randomOf } from "./random.ts";
+import { brush, disc, vignette } from "./layers.ts";
 import { balloon, birds, cat, fish, heart, house, lighthouse, rocket, sailboat, tree } from "./motifs.ts";
-import { choosePalette } from "./palette.ts";
 import { fill, stroke } from "./path.ts";
 import { city } from "./scenes/city.ts";
 import { desert, forest, meadow, mountains } from "./scenes/land.ts";
 import { sea } from "./scenes/sea.ts";
 import { abstract, portrait } from "./scenes/shapes.ts";
 import { space } from "./scenes/space.ts";
-import { names, type Scene, type Stage } from "./stage.ts";
-import { lay, type Layer } from "./surface.ts";
+import { choosePalette, names, type Scene, type Stage } from "./stage.ts";
+import { eachPixel, lay, type Layer } from "./surface.ts";
 import WORDS from "./words.json" with { type: "json" };
 
 /**
@@ -55,11 +54,10 @@ function entriesOf<Table extends object>(table: Table): [keyof Table, Table[keyo
 
 /** Returns the scene that the words name, else a random one. */
 function chooseScene({ words, random }: Stage): Scene {
-  const any: Scene = pick<Scene>(random, [mountains, sea, city, abstract, meadow, desert, forest, space, abstract]);
-  let best = any, bestHits = 0;
+  let best = pick<Scene>(random, [mountains, sea, city, abstract, meadow, desert, forest, space, abstract]), most = 0;
   for (const [name, sceneWords] of entriesOf(WORDS.scenes)) {
     const hits = sceneWords.split(" ").filter((word) => words.has(word)).length;
-    if (hits > bestHits) [best, bestHits] = [SCENES[name], hits];
+    if (hits > most) [best, most] = [SCENES[name], hits];
   }
   return best;
 }
@@ -76,7 +74,13 @@ function addMotifs(stage: Stage): Layer[] {
 function weather(stage: Stage): Layer[] {
   const { width, height, unit, random, palette } = stage;
   const layers: Layer[] = [];
-  if (names(stage, "rain", "rainy", "storm", "stormy")) layers.push(...rain(random, stage));
+  if (names(stage, "rain", "rainy", "storm", "stormy")) {
+    for (let i = 0; i < 260; i++) {
+      const x = random() * width * 1.2, y = random() * height, length = unit * (0.03 + 0.05 * random());
+      const drop = stroke([[x, y], [x - length * 0.22, y + length]], Math.max(0.8, unit * 0.0016));
+      layers.push(fill(drop, [0.92, 0.95, 1], 0.32));
+    }
+  }
   if (names(stage, "snow", "snowy", "winter", "christmas")) {
     for (let i = 0; i < 420; i++) {
       const near = random() ** 4, radius = unit * (0.0014 + 0.008 * near);
@@ -85,19 +89,12 @@ function weather(stage: Stage): Layer[] {
     }
   }
   if (names(stage, "fog", "foggy", "mist", "misty")) {
-    layers.push((band) =>
-      eachPixel(band, (x, y, at) => {
+    layers.push((band) => {
+      eachPixel(band, {}, (x, y, at) => {
         const density = fractal(x / unit * 1.6, y / unit * 4, { seed: stage.seed + 9, octaves: 3 });
         lay(band.data, at, palette.sky[2], 0.25 + 0.35 * density);
-      })
-    );
+      });
+    });
   }
   return layers;
-}
-
-function rain(random: Random, { width, height, unit }: Stage): Layer[] {
-  return Array.from({ length: 260 }, () => {
-    const x = random() * width * 1.2, y = random() * height, length = unit * (0.03 + 0.05 * random());
-    return fill(stroke([[x, y], [x - length * 0.22, y + length]], Math.max(0.8, unit * 0.0016)), [0.92, 0.95, 1], 0.32);
-  });
 }

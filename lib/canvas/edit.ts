@@ -3,14 +3,11 @@ import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pix
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { colorize, FILTERS, tone } from "./filters.ts";
 import { type Edit, readInstruction } from "./instruction.ts";
-import { eachPixel, vignette } from "./layers.ts";
+import { vignette } from "./layers.ts";
 import { caption, previewSize } from "./paint.ts";
-import { fill, type Point, rectangle } from "./path.ts";
+import { clamp } from "./random.ts";
 import { cover, resize } from "./resize.ts";
-import { lay, type Layer, paintLayers } from "./surface.ts";
-
-/** EXIF orientations that turn an image clockwise by 0 to 3 quarters. */
-const TURN_ORIENTATIONS = [1, 6, 3, 8] as const;
+import { eachPixel, lay, type Layer, paintLayers } from "./surface.ts";
 
 /** Parameters of an edit. */
 export interface Editing {
@@ -31,17 +28,14 @@ export interface Editing {
 export interface Editor {
   /** Adds the next image, already oriented as it is displayed, and frees its pixels. */
   add(image: Pixels): void;
-  /**
-   * Returns one edited image of exactly the requested size. With a mask, the edit applies where the mask is
-   * transparent. Frees the mask.
-   */
+  /** Returns an image of exactly the requested size, edited where the mask is transparent. Frees the mask. */
   finish(mask?: Pixels): Pixels;
 }
 
 /** Begins an edit. */
 export function startEdit({ prompt, size: wanted, index, step, count, hasMask }: Editing): Editor {
   const size = step === undefined ? wanted : previewSize(wanted, step);
-  const { turns, mirrored, upsideDown, edits } = readInstruction(prompt);
+  const { orientation, edits } = readInstruction(prompt);
   const original = hasMask ? startArrangement(count, size) : undefined;
   const arranged = startArrangement(count, size);
 
@@ -56,10 +50,8 @@ export function startEdit({ prompt, size: wanted, index, step, count, hasMask }:
   return {
     add(image) {
       original?.add(image, { keep: true });
-      const turned = orient(image, TURN_ORIENTATIONS[turns] ?? 1);
-      if (turned !== image) free(image.data);
-      const oriented = orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
-      if (oriented !== turned) free(turned.data);
+      const oriented = orient(image, orientation);
+      if (oriented !== image) free(image.data);
       arranged.add(oriented, { keep: false });
     },
     finish(mask) {
@@ -77,62 +69,49 @@ export function startEdit({ prompt, size: wanted, index, step, count, hasMask }:
 }
 
 /** Puts images side by side: one fills the whole size, several share it in rows. */
-interface Arrangement {
-  /** Adds the next image. Unless it is to be kept, its pixels are freed or reused for the result. */
-  add(image: Pixels, options: { keep: boolean }): void;
-  /** Returns the arranged images. @throws {RangeError} if not all were added */
-  finish(): Pixels;
-}
-
-function startArrangement(count: number, size: PixelSize): Arrangement {
-  const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
-  const columns = Math.max(1, Math.min(count, Math.ceil(Math.sqrt(count * size.width / size.height) - 0.2)));
-  const rows = Math.ceil(count / columns);
+function startArrangement(count: number, size: PixelSize) {
   let out = count === 1 ? undefined : blank(size, 255);
   let added = 0;
   return {
-    add(image, { keep }) {
-      const fit = (size: PixelSize) => {
-        const fitted = cover(image, size);
-        if (!keep && fitted !== image) free(image.data);
-        return flatten(keep ? copyUnlessNew(fitted, image) : fitted);
-      };
-      const index = added++;
+    /** Adds the next image. Unless it is to be kept, its pixels are freed or reused for the result. */
+    add(image: Pixels, { keep }: { keep: boolean }): void {
+      const cell = cellOf(added++, count, size);
+      const fitted = cover(image, cell);
+      if (!keep && fitted !== image) free(image.data);
+      // The upload itself is kept, so a copy of it is flattened.
+      const flat = flatten(keep && fitted === image ? { ...image, data: image.data.slice() } : fitted);
       if (out === undefined) {
-        out = fit(size);
+        out = flat;
         return;
       }
-      const row = Math.floor(index / columns);
-      const inRow = row === rows - 1 ? count - row * columns : columns;
-      const left = Math.round((index % columns) * size.width / inRow);
-      const right = Math.round((index % columns + 1) * size.width / inRow);
-      const top = Math.round(row * size.height / rows), bottom = Math.round((row + 1) * size.height / rows);
-      const cell = {
-        x: left + (left > 0 ? gap / 2 | 0 : 0),
-        y: top + (top > 0 ? gap / 2 | 0 : 0),
-        width: Math.max(1, right - left - (inRow > 1 ? gap : 0)),
-        height: Math.max(1, bottom - top - (rows > 1 ? gap : 0)),
-      };
-      const fitted = fit(cell);
-      for (let y = 0; y < fitted.height && cell.y + y < size.height; y++) {
-        const width = Math.min(fitted.width, size.width - cell.x);
-        out.data.set(
-          fitted.data.subarray(y * fitted.width * 4, (y * fitted.width + width) * 4),
-          ((cell.y + y) * size.width + cell.x) * 4,
-        );
+      for (let y = 0; y < cell.height && cell.y + y < size.height; y++) {
+        const from = y * cell.width * 4, width = Math.min(cell.width, size.width - cell.x);
+        out.data.set(flat.data.subarray(from, from + width * 4), ((cell.y + y) * size.width + cell.x) * 4);
       }
-      free(fitted.data);
+      free(flat.data);
     },
-    finish() {
+    /** Returns the arranged images. @throws {RangeError} if not all were added */
+    finish(): Pixels {
       if (out === undefined || added !== count) throw new RangeError(`Cannot arrange ${added} of ${count} pictures`);
       return out;
     },
   };
 }
 
-/** Returns an image that may be modified: a copy if it is still the upload itself. */
-function copyUnlessNew(pixels: Pixels, original: Pixels): Pixels {
-  return pixels === original ? { ...pixels, data: pixels.data.slice() } : pixels;
+/** Returns the place of an image among several, with gaps between them. */
+function cellOf(index: number, count: number, size: PixelSize): PixelSize & { x: number; y: number } {
+  const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
+  const columns = Math.max(1, Math.min(count, Math.ceil(Math.sqrt(count * size.width / size.height) - 0.2)));
+  const rows = Math.ceil(count / columns), row = Math.floor(index / columns);
+  /** Returns where the part with a number begins, of a length in several parts, and how long it is. */
+  const part = (number: number, parts: number, length: number): [start: number, length: number] => {
+    const start = Math.round(number * length / parts) + (number > 0 ? gap / 2 | 0 : 0);
+    const end = Math.round((number + 1) * length / parts) - (parts > 1 ? gap : 0);
+    return [start, Math.max(1, end - Math.round(number * length / parts))];
+  };
+  const [x, width] = part(index % columns, row === rows - 1 ? count - row * columns : columns, size.width);
+  const [y, height] = part(row, rows, size.height);
+  return { x, y, width, height };
 }
 
 /** Applies one edit, in place or to a new image. `isFramed` keeps a text inside the border. */
@@ -143,7 +122,7 @@ function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boole
     case "round":
       return paintOver(pixels, [corners(pixels)]);
     case "border":
-      return paintOver(pixels, border(pixels, edit.tint && tintColor(edit.tint)));
+      return paintOver(pixels, [border(pixels, edit.tint && tintColor(edit.tint))]);
     case "text":
       return paintOver(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
     case "tint":
@@ -160,58 +139,44 @@ function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boole
 
 /** Returns an image with layers painted over it, and frees the pixels of the given one. */
 function paintOver(pixels: Pixels, layers: readonly Layer[]): Pixels {
-  const painted = paintLayers(pixels, [imageLayer(pixels), ...layers], { grain: 0 });
-  free(pixels.data);
+  const { width, data } = pixels;
+  const image: Layer = (band) => {
+    eachPixel(band, {}, (x, y, at) => {
+      const from = (y * width + x) * 4;
+      for (let channel = 0; channel < 3; channel++) band.data[at + channel] = (data[from + channel] as number) / 255;
+    });
+  };
+  const painted = paintLayers(pixels, [image, ...layers], 0);
+  free(data);
   return painted;
 }
 
-/** A layer that paints the image itself. */
-function imageLayer({ width, data }: Pixels): Layer {
-  return (band) => {
-    const from = band.top * width * 4, count = (band.bottom - band.top) * width;
-    for (let i = 0; i < count; i++) {
-      for (let channel = 0; channel < 3; channel++) {
-        band.data[i * 3 + channel] = (data[from + i * 4 + channel] as number) / 255;
-      }
-    }
-  };
-}
-
 /** A passe-partout: a wide frame with a dark inner edge, and a fine line inside it. */
-function border({ width, height }: PixelSize, color: Rgb = [0.97, 0.96, 0.93]): Layer[] {
+function border({ width, height }: PixelSize, color: Rgb = [0.97, 0.96, 0.93]): Layer {
   const unit = Math.min(width, height);
-  // Whole pixels, so that the pieces of the frame meet without a seam.
-  const frame = Math.round(unit * 0.055), line = Math.max(1, Math.round(unit * 0.004));
-  const edge = Math.max(1, Math.round(unit * 0.002)), inset = frame + Math.round(unit * 0.012);
+  const frame = Math.round(unit * 0.055), line = Math.round(unit * 0.012) + frame;
+  const edgeEnd = frame + Math.max(1, Math.round(unit * 0.002)), lineEnd = line + Math.max(1, Math.round(unit * 0.004));
   const dark = mix(color, [0, 0, 0], 0.5);
-  return [
-    ...sides({ width, height }, 0, frame).map((outline) => fill(outline, color)),
-    ...sides({ width, height }, frame, edge).map((outline) => fill(outline, dark, 0.8)),
-    ...sides({ width, height }, inset, line).map((outline) => fill(outline, color, 0.85)),
-  ];
-}
-
-/** Returns the four sides of a frame with a thickness, at a distance from the edge of the image. */
-function sides({ width, height }: PixelSize, inset: number, thickness: number): Point[][] {
-  const across = { width: width - 2 * inset, height: thickness };
-  const down = { width: thickness, height: height - 2 * inset - 2 * thickness };
-  return [
-    rectangle(inset, inset, across),
-    rectangle(inset, height - inset - thickness, across),
-    rectangle(inset, inset + thickness, down),
-    rectangle(width - inset - thickness, inset + thickness, down),
-  ];
+  return (band) => {
+    eachPixel(band, {}, (x, y, at) => {
+      const inset = Math.min(x, y, width - 1 - x, height - 1 - y);
+      if (inset < frame) lay(band.data, at, color, 1);
+      else if (inset < edgeEnd) lay(band.data, at, dark, 0.8);
+      else if (inset >= line && inset < lineEnd) lay(band.data, at, color, 0.85);
+    });
+  };
 }
 
 /** Paints everything outside a rectangle with rounded corners white. */
 function corners({ width, height }: PixelSize): Layer {
   const radius = Math.min(width, height) * 0.14;
-  return (band) =>
-    eachPixel(band, (x, y, at) => {
+  return (band) => {
+    eachPixel(band, {}, (x, y, at) => {
       const dx = Math.max(0, radius - x - 0.5, x + 0.5 - (width - radius));
       const dy = Math.max(0, radius - y - 0.5, y + 0.5 - (height - radius));
-      lay(band.data, at, [1, 1, 1], Math.min(1, Math.max(0, Math.hypot(dx, dy) - radius + 0.5)));
+      lay(band.data, at, [1, 1, 1], clamp(Math.hypot(dx, dy) - radius + 0.5));
     });
+  };
 }
 
 /** Blends the edit over the original through the mask. Frees original and mask. */

@@ -1,21 +1,23 @@
 /** Filters that change the pixels of an image in place. */
 import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
+import { clamp } from "./random.ts";
+import { resize } from "./resize.ts";
 
 /** Replaces the colour of each pixel. Channels are 0 to 255. */
 function recolor(pixels: Pixels, change: (red: number, green: number, blue: number) => Rgb): void {
   const { data } = pixels;
   for (let at = 0; at < data.length; at += 4) {
     const color = change(data[at] as number, data[at + 1] as number, data[at + 2] as number);
-    data[at] = clamp(color[0]);
-    data[at + 1] = clamp(color[1]);
-    data[at + 2] = clamp(color[2]);
+    data[at] = toByte(color[0]);
+    data[at + 1] = toByte(color[1]);
+    data[at + 2] = toByte(color[2]);
   }
 }
 
 /** Limits a channel to 0 to 255; adding a half makes the array's truncation round. */
-function clamp(value: number): number {
-  return value <= 0 ? 0 : value >= 255 ? 255 : value + 0.5;
+function toByte(value: number): number {
+  return clamp(value + 0.5, 255);
 }
 
 /** Filters by name. `unit` is the shorter side of the image. */
@@ -39,19 +41,31 @@ export const FILTERS = {
     const toStep = (value: number) => Math.round(value / step) * step;
     recolor(pixels, (red, green, blue) => [toStep(red), toStep(green), toStep(blue)]);
   },
-  blur: (pixels: Pixels, unit: number) => blur(pixels, Math.max(1, Math.round(unit * 0.012))),
+  blur: (pixels: Pixels, unit: number) => blur(pixels, Math.max(2, unit * 0.024)),
   /** Unsharp masking: adds the difference to a blurred copy. */
   sharpen(pixels: Pixels, unit: number) {
     const blurred = { ...pixels, data: pixels.data.slice() };
-    blur(blurred, Math.max(1, Math.round(unit * 0.0025)));
+    blur(blurred, Math.max(2, unit * 0.005));
     for (let at = 0; at < pixels.data.length; at++) {
-      if (at % 4 === 3) continue;
       const value = pixels.data[at] as number;
-      pixels.data[at] = clamp(value + (value - (blurred.data[at] as number)) * 1.3);
+      if (at % 4 !== 3) pixels.data[at] = toByte(value + (value - (blurred.data[at] as number)) * 1.3);
     }
     free(blurred.data);
   },
-  pixelate: (pixels: Pixels, unit: number) => pixelate(pixels, Math.max(2, Math.round(unit / 48))),
+  /** Fills squares with their average colour. */
+  pixelate(pixels: Pixels, unit: number) {
+    const { width, height, data } = pixels;
+    const side = Math.max(2, Math.round(unit / 48));
+    const small = shrink(pixels, side);
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x++) {
+        const from = (Math.floor(y / side) * small.width + Math.floor(x / side)) * 4;
+        for (let channel = 0; channel < 3; channel++) {
+          data[(y * width + x) * 4 + channel] = small.data[from + channel] as number;
+        }
+      }
+    }
+  },
 };
 
 /** Tints the image by a share, 0 to 1, but keeps light areas light and dark areas dark. */
@@ -88,57 +102,17 @@ export function tone(
   });
 }
 
-/** Blurs the image: three box blurs per direction approximate a Gaussian. */
-function blur(pixels: Pixels, radius: number): void {
+/** Returns a copy whose sides are shorter by a factor. */
+function shrink(pixels: Pixels, factor: number): Pixels {
   const { width, height } = pixels;
-  for (let pass = 0; pass < 3; pass++) {
-    blurLines(pixels.data, { count: height, length: width, step: 4, jump: width * 4, radius });
-    blurLines(pixels.data, { count: width, length: height, step: width * 4, jump: 4, radius });
-  }
+  return resize(pixels, { width: Math.ceil(width / factor), height: Math.ceil(height / factor) });
 }
 
-/**
- * Box-blurs `count` lines of `length` pixels. In the data, `step` leads to the next pixel of a line, `jump` to the next
- * line.
- */
-function blurLines(
-  data: Uint8Array,
-  { count, length, step, jump, radius }: { count: number; length: number; step: number; jump: number; radius: number },
-): void {
-  const reach = Math.min(radius, length - 1);
-  const line = new Uint8Array(length);
-  const scale = 1 / (2 * reach + 1);
-  for (let index = 0; index < count; index++) {
-    for (let channel = 0; channel < 4; channel++) {
-      const start = index * jump + channel;
-      for (let i = 0; i < length; i++) line[i] = data[start + i * step] as number;
-      const first = line[0] as number, last = line[length - 1] as number;
-      let sum = first * reach;
-      for (let i = 0; i < reach; i++) sum += line[i] as number;
-      for (let i = 0; i < length; i++) {
-        sum += i + reach < length ? line[i + reach] as number : last;
-        data[start + i * step] = sum * scale + 0.5;
-        sum -= i - reach >= 0 ? line[i - reach] as number : first;
-      }
-    }
-  }
-}
-
-/** Fills squares with their average colour. */
-function pixelate({ width, height, data }: Pixels, side: number): void {
-  for (let top = 0; top < height; top += side) {
-    for (let left = 0; left < width; left += side) {
-      const bottom = Math.min(height, top + side), right = Math.min(width, left + side);
-      for (let channel = 0; channel < 4; channel++) {
-        let sum = 0;
-        for (let y = top; y < bottom; y++) {
-          for (let x = left; x < right; x++) sum += data[(y * width + x) * 4 + channel] as number;
-        }
-        const mean = sum / ((bottom - top) * (right - left)) + 0.5;
-        for (let y = top; y < bottom; y++) {
-          for (let x = left; x < right; x++) data[(y * width + x) * 4 + channel] = mean;
-        }
-      }
-    }
+/** Blurs the image: shrinks it and enlarges it again, twice with different factors, so that no grid is visible. */
+function blur(pixels: Pixels, factor: number): void {
+  for (const share of [0.8, 0.55]) {
+    const blurred = resize(shrink(pixels, factor * share), pixels);
+    pixels.data.set(blurred.data);
+    if (blurred !== pixels) free(blurred.data);
   }
 }

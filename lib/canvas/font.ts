@@ -4,7 +4,7 @@
  * angles in degrees, counter-clockwise from the right. Accents are centred on 0.
  */
 import FONT from "./font.json" with { type: "json" };
-import type { Point } from "./path.ts";
+import { arc, type Point } from "./path.ts";
 
 /** A letter: its strokes, with y upwards. */
 export interface Glyph {
@@ -76,7 +76,7 @@ function parse(shape: string): Glyph {
     width: Number(width),
     strokes: commands.map((command) => {
       const numbers = command.slice(1).split(" ").map(Number);
-      return command.startsWith("A") ? arc(numbers) : pairs(numbers);
+      return command.startsWith("A") ? arcOf(numbers) : pairs(numbers);
     }),
   };
 }
@@ -87,10 +87,7 @@ function pairs(numbers: readonly number[]): Point[] {
   return points;
 }
 
-function arc([cx = 0, cy = 0, rx = 0, ry = 0, from = 0, to = 0]: readonly number[]): Point[] {
+function arcOf([x = 0, y = 0, rx = 0, ry = 0, from = 0, to = 0]: readonly number[]): Point[] {
   const steps = Math.max(4, Math.ceil(Math.abs(to - from) / 9));
-  return Array.from({ length: steps + 1 }, (_, i) => {
-    const angle = (from + (to - from) * i / steps) * Math.PI / 180;
-    return [cx + rx * Math.cos(angle), cy + ry * Math.sin(angle)];
-  });
+  return arc([x, y], { rx, ry, from: from / 360, to: to / 360, steps });
 }

@@ -10,12 +10,10 @@ export type Edit =
   | { type: "border"; tint?: Tint }
   | { type: "text"; text: string };
 
-/** The requested changes of orientation, which come first, and the edits in the order in which they are applied. */
+/** The requested change of orientation, which comes first, and the edits in the order in which they are applied. */
 export interface Instruction {
-  /** Quarter turns clockwise. */
-  turns: number;
-  mirrored: boolean;
-  upsideDown: boolean;
+  /** The turn or flip as an EXIF orientation; 1 if there is none. */
+  orientation: number;
   edits: Edit[];
 }
 
@@ -69,11 +67,12 @@ export function readInstruction(prompt: string): Instruction {
   const isGray = edits.some(({ type }) => type === "gray");
   const tint = tintsIn(readWords(plain)).find((tint) => tint !== borderTint && !(isGray && tint.chroma < 0.02));
   if (tint !== undefined) edits.unshift({ type: "tint", tint });
-  const geometry = readGeometry(plain);
-  const isTurned = geometry.turns !== 0 || geometry.mirrored || geometry.upsideDown;
+  const orientation = readOrientation(plain);
   const caption = quoted.join(" ").slice(0, MAX_TEXT_UNITS);
   if (caption !== "") edits.push({ type: "text", text: caption });
-  else if (edits.length === 0 && border === null && !isTurned && !/\b(resize|scale|crop|enlarge|shrink)/.test(plain)) {
+  else if (
+    edits.length === 0 && border === null && orientation === 1 && !/\b(resize|scale|crop|enlarge|shrink)/.test(plain)
+  ) {
     edits.push({ type: "tone", saturation: 1.25, contrast: 1.08 }, { type: "vignette" }, {
       type: "text",
       text: text.slice(0, MAX_TEXT_UNITS),
@@ -81,19 +80,13 @@ export function readInstruction(prompt: string): Instruction {
   }
   // The border comes last, so that nothing is painted over it.
   if (border !== null) edits.push({ type: "border", ...(borderTint !== undefined && { tint: borderTint }) });
-  return { ...geometry, edits };
+  return { orientation, edits };
 }
 
-/** Reads turns and flips. A flip excludes a turn. */
-function readGeometry(plain: string): Omit<Instruction, "edits"> {
-  const isHalf = /\b(180|upside[ -]down)/.test(plain);
-  const isTurned = /\b(rotat|turn (it|the)|drehe?)/.test(plain);
-  const isLeft = /\b(counter|anti|left|270)/.test(plain);
-  const isFlip = /\b(flip|mirror|spiegel)/.test(plain);
-  const isVertical = /\b(vertical|upside)/.test(plain);
-  return {
-    turns: isFlip ? 0 : isHalf ? 2 : isTurned ? (isLeft ? 3 : 1) : 0,
-    mirrored: isFlip && !isVertical,
-    upsideDown: isFlip && isVertical,
-  };
+/** Reads turns and flips, as an EXIF orientation. A flip excludes a turn. */
+function readOrientation(plain: string): number {
+  if (/\b(flip|mirror|spiegel)/.test(plain)) return /\b(vertical|upside)/.test(plain) ? 4 : 2;
+  if (/\b(180|upside[ -]down)/.test(plain)) return 3;
+  if (!/\b(rotat|turn (it|the)|drehe?)/.test(plain)) return 1;
+  return /\b(counter|anti|left|270)/.test(plain) ? 8 : 6;
 }

@@ -7,9 +7,6 @@ import { Sketch } from "./sketch.ts";
 import type { Stage } from "./stage.ts";
 import type { Layer } from "./surface.ts";
 
-/** Draws an object of a size in pixels around a point. */
-type Motif = (stage: Stage, at: Point, size: number) => Layer[];
-
 const WHITE: Rgb = [1, 1, 1];
 
 /** A sailing boat; the point is on its waterline. */
@@ -94,14 +91,13 @@ export function lighthouse({ palette, width }: Stage, at: Point, size: number): 
 export function rocket({ palette }: Stage, at: Point, size: number): Layer[] {
   const sketch = new Sketch(at, size, { turns: 0.06 });
   const [color] = palette.accents;
-  const start: Point = [at[0] - size * 0.2, at[1]], end: Point = [at[0] + size * 0.22, at[1]];
   sketch.add(glow(sketch.point("0,0.85"), { radius: size * 0.9, color: [1, 0.6, 0.2], amount: 0.8 }));
   sketch.blob("0,0.42 0.17,0.7 0,1.25 -0.17,0.7", [1, 0.62, 0.15]);
   sketch.blob("0,0.45 0.09,0.62 0,0.95 -0.09,0.62", [1, 0.93, 0.6]);
   sketch.polygon("-0.18,0.1 -0.42,0.6 -0.14,0.46", color);
   sketch.polygon("0.18,0.1 0.42,0.6 0.14,0.46", color);
   const hull = "0,-0.85 0.2,-0.35 0.2,0.2 0.13,0.5 -0.13,0.5 -0.2,0.2 -0.2,-0.35";
-  sketch.blob(hull, { from: [0.96, 0.96, 0.98], to: [0.5, 0.52, 0.6], start, end });
+  sketch.blob(hull, sketch.gradient([0.96, 0.96, 0.98], [0.5, 0.52, 0.6], "-0.2,0 0.22,0"));
   sketch.blob("0,-0.88 0.16,-0.48 0,-0.44 -0.16,-0.48", color);
   sketch.add(disc(sketch.point("0,-0.18"), { radius: size * 0.1, color: [0.3, 0.6, 0.85], dark: [0.05, 0.1, 0.25] }));
   return sketch.layers;
@@ -113,7 +109,7 @@ export function heart({ palette }: Stage, at: Point, size: number): Layer[] {
   const outline = "0,-0.32 0.28,-0.62 0.64,-0.52 0.74,-0.16 0.46,0.3 0.02,0.72 -0.02,0.72 -0.46,0.3 -0.74,-0.16 " +
     "-0.64,-0.52 -0.28,-0.62";
   const shadow = new Sketch([at[0] + size * 0.04, at[1] + size * 0.06], size);
-  shadow.blob(outline, [0, 0, 0.05], { alpha: 0.25 });
+  shadow.blob(outline, [0, 0, 0.05], 0.25);
   const sketch = new Sketch(at, size);
   sketch.blob(outline, sketch.gradient(mix(red, WHITE, 0.3), mix(red, [0.1, 0, 0.05], 0.35), "-0.5,-0.6 0.3,0.7"));
   const gloss = new Sketch(at, size, { turns: -0.04 });

@@ -1,14 +1,11 @@
 /** Paints an image from a prompt. The same prompt, size and index always give the same image. */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import { compose } from "./compose.ts";
-import { eachRow } from "./layers.ts";
 import { fill, rectangle } from "./path.ts";
+import { smooth } from "./random.ts";
 import { resize } from "./resize.ts";
-import { lay, type Layer, paintLayers } from "./surface.ts";
+import { eachPixel, lay, type Layer, paintLayers } from "./surface.ts";
 import { layOut, letter } from "./text.ts";
-
-/** Factor by which each preview is painted smaller and then enlarged. */
-const COARSENESS = [24, 12, 6] as const;
 
 /**
  * Paints an image. `index` distinguishes several images of one request. With `step`, 0 (the coarsest) to 2, it is a
@@ -23,7 +20,7 @@ export function paint(
 
 /** Returns the size in which a preview is painted before it is enlarged. */
 export function previewSize({ width, height }: PixelSize, step: number): PixelSize {
-  const coarse = COARSENESS[Math.min(step, COARSENESS.length - 1)] ?? 6;
+  const coarse = 24 / 2 ** step;
   return { width: Math.ceil(width / coarse), height: Math.ceil(height / coarse) };
 }
 
@@ -32,34 +29,27 @@ export function previewSize({ width, height }: PixelSize, step: number): PixelSi
  * image's shorter side. Empty if the font has no character of the text.
  */
 export function caption(text: string, { width, height }: PixelSize, inset = 0.06): Layer[] {
-  const unit = Math.min(width, height);
+  const unit = Math.min(width, height), isWide = width >= height;
   const margin = unit * inset;
-  const block = layOut(text, {
-    width: width - 2 * margin,
-    lines: width > height * 1.2 ? 3 : 5,
-    largest: unit * 0.056,
-    smallest: unit * 0.025,
-  });
+  const lines = width > height * 1.2 ? 3 : 5;
+  const block = layOut(text, { width: width - 2 * margin, lines, largest: unit * 0.056, smallest: unit * 0.025 });
   if (block === undefined) return [];
   const top = height - margin - block.height + block.size * 0.3;
-  const isWide = width >= height;
   const left = isWide ? margin : width / 2;
   const rule = { width: unit * 0.09, height: Math.max(1, unit * 0.0045) };
   const ruleLeft = isWide ? left + block.size * 0.1 : left - rule.width / 2;
   return [
-    scrim(top - block.size * 3.2, height),
+    scrim(top - block.size * 3.2),
     fill(rectangle(ruleLeft, top - block.size * 0.95, rule), [1, 0.96, 0.88], 0.85),
-    letter(block, { at: [left, top], center: !isWide, color: [1, 0.98, 0.94], halo: 0.5 }),
+    letter(block, [left, top], { center: !isWide }),
   ];
 }
 
 /** Darkens the image from `top` down, more and more. */
-function scrim(top: number, height: number): Layer {
+function scrim(top: number): Layer {
   return (band) => {
-    eachRow(band, [top, height], (y, row) => {
-      const share = (y - top) / (height - top);
-      const alpha = share * share * (3 - 2 * share) * 0.62;
-      for (let x = 0; x < band.width; x++) lay(band.data, row + x * 3, [0.02, 0.02, 0.05], alpha);
+    eachPixel(band, { top }, (_x, y, at) => {
+      lay(band.data, at, [0.02, 0.02, 0.05], smooth(top, band.height, y) * 0.62);
     });
   };
 }

@@ -1,5 +1,6 @@
 /** Outlines of shapes, and filling them with anti-aliased edges. */
 import { mix, type Rgb } from "./color.ts";
+import { clamp } from "./random.ts";
 import { lay, type Layer } from "./surface.ts";
 
 /** A point in pixels. */
@@ -13,40 +14,34 @@ export function rectangle(x: number, y: number, { width, height }: { width: numb
   return [[x, y], [x + width, y], [x + width, y + height], [x, y + height]];
 }
 
-/**
- * Returns the outline of an ellipse. It has twice `steps` points, but 12 to 160; the default of `steps` is the longer
- * radius.
- */
-export function ellipse(
+/** Returns points on an arc of an ellipse. `from` and `to` are in full turns, clockwise from the right. */
+export function arc(
   [x, y]: Point,
-  { rx, ry, steps = Math.max(rx, ry) }: { rx: number; ry: number; steps?: number },
+  { rx, ry = rx, from = 0, to = 1, steps = 96 }:
+    & { rx: number }
+    & Partial<Record<"ry" | "from" | "to" | "steps", number>>,
 ): Point[] {
-  const count = Math.max(12, Math.min(160, Math.ceil(steps * 2)));
-  return Array.from({ length: count }, (_, i) => {
-    const angle = i / count * 2 * Math.PI;
+  return Array.from({ length: steps + 1 }, (_, i) => {
+    const angle = (from + (to - from) * i / steps) * 2 * Math.PI;
     return [x + rx * Math.cos(angle), y + ry * Math.sin(angle)];
   });
 }
 
-/** Returns a smooth closed outline through points, with `steps` points for each. */
-export function blob(points: readonly Point[], steps = 10): Point[] {
-  const at = (i: number): Point => points[(i + points.length) % points.length] ?? [0, 0];
-  return points.flatMap((_, i) => bend([at(i - 1), at(i), at(i + 1), at(i + 2)], steps));
-}
+/** Points of a curve between two of the points that it goes through. */
+const CURVE_STEPS = 12;
 
-/** Returns a smooth open line through points, with `steps` points for each. */
-export function curve(points: readonly Point[], steps = 12): Point[] {
-  const at = (i: number): Point => points[Math.max(0, Math.min(points.length - 1, i))] ?? [0, 0];
-  const parts = points.slice(1).flatMap((_, i) => bend([at(i - 1), at(i), at(i + 1), at(i + 2)], steps));
-  return [...parts, at(points.length - 1)];
-}
-
-/** Returns the curve from the second of four points to the third, without its end point. */
-function bend([before, from, to, after]: readonly [Point, Point, Point, Point], steps: number): Point[] {
-  return Array.from({ length: steps }, (_, step) => [
-    spline(step / steps, [before[0], from[0], to[0], after[0]]),
-    spline(step / steps, [before[1], from[1], to[1], after[1]]),
-  ]);
+/** Returns a smooth line through points, or a smooth outline if it is closed. */
+export function curve(points: readonly Point[], { closed = false }: { closed?: boolean } = {}): Point[] {
+  const last = points.length - 1;
+  const at = (i: number): Point => points[closed ? (i + points.length) % points.length : clamp(i, last)] ?? [0, 0];
+  return Array.from({ length: (closed ? points.length : last) * CURVE_STEPS + 1 }, (_, step) => {
+    const i = Math.floor(step / CURVE_STEPS), t = step % CURVE_STEPS / CURVE_STEPS;
+    const [before, from, to, after] = [at(i - 1), at(i), at(i + 1), at(i + 2)];
+    return [
+      spline(t, [before[0], from[0], to[0], after[0]]),
+      spline(t, [before[1], from[1], to[1], after[1]]),
+    ];
+  });
 }
 
 /** Catmull-Rom interpolation of one coordinate. */
@@ -58,42 +53,21 @@ function spline(t: number, [before, from, to, after]: readonly [number, number, 
 
 /** Returns the outline of a line whose width changes from `from` to `to`. */
 export function stroke(points: readonly Point[], from: number, to = from): Point[] {
-  const left: Point[] = [], right: Point[] = [];
-  for (const [i, [x, y]] of points.entries()) {
-    const [px, py] = points[Math.max(0, i - 1)] ?? [x, y];
-    const [nx, ny] = points[Math.min(points.length - 1, i + 1)] ?? [x, y];
-    const length = Math.hypot(nx - px, ny - py) || 1;
-    const half = (from + (to - from) * i / Math.max(1, points.length - 1)) / 2;
-    const dx = -(ny - py) / length * half, dy = (nx - px) / length * half;
-    left.push([x + dx, y + dy]);
-    right.unshift([x - dx, y - dy]);
-  }
-  return [...left, ...right];
-}
-
-/**
- * Moves, scales and turns an outline that was drawn around the origin. `turns` are full turns, clockwise on the screen.
- */
-export function place(
-  points: readonly Point[],
-  { at: [x, y], scale = 1, turns = 0, flip = false }: { at: Point; scale?: number; turns?: number; flip?: boolean },
-): Point[] {
-  const cos = Math.cos(turns * 2 * Math.PI) * scale, sin = Math.sin(turns * 2 * Math.PI) * scale;
-  return points.map(([px, py]) => {
-    const fx = flip ? -px : px;
-    return [x + fx * cos - py * sin, y + fx * sin + py * cos];
+  const last = points.length - 1;
+  const sides = points.map(([x, y], i): [Point, Point] => {
+    const [px, py] = points[clamp(i - 1, last)] ?? [x, y];
+    const [nx, ny] = points[clamp(i + 1, last)] ?? [x, y];
+    const half = (from + (to - from) * i / Math.max(1, last)) / 2 / (Math.hypot(nx - px, ny - py) || 1);
+    const dx = (py - ny) * half, dy = (nx - px) * half;
+    return [[x + dx, y + dy], [x - dx, y - dy]];
   });
+  return [...sides.map(([left]) => left), ...sides.map(([, right]) => right).reverse()];
 }
 
 /** Fills an outline by the nonzero rule. */
 export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer {
-  let left = Infinity, right = -Infinity, upper = Infinity, lower = -Infinity;
-  for (const [x, y] of outline) {
-    left = Math.min(left, x);
-    right = Math.max(right, x);
-    upper = Math.min(upper, y);
-    lower = Math.max(lower, y);
-  }
+  const xs = outline.map(([x]) => x), ys = outline.map(([, y]) => y);
+  const left = Math.min(...xs), right = Math.max(...xs), upper = Math.min(...ys), lower = Math.max(...ys);
   return ({ width, top, bottom, data }) => {
     const firstX = Math.max(0, Math.floor(left)), endX = Math.min(width, Math.ceil(right) + 1);
     const firstY = Math.max(top, Math.floor(upper)), endY = Math.min(bottom, Math.ceil(lower) + 1);
@@ -128,44 +102,30 @@ function addEdge(cover: Float32Array, { start, end, columns, left, top, bottom }
   const from = Math.max(upper[1], top), to = Math.min(lower[1], bottom);
   for (let row = Math.floor(from); row < to; row++) {
     const y0 = Math.max(from, row), y1 = Math.min(to, row + 1);
-    if (y1 <= y0) continue;
-    const height = (y1 - y0) * sign;
     const a = upper[0] + (y0 - upper[1]) * slope - left, b = upper[0] + (y1 - upper[1]) * slope - left;
-    spread(cover, { base: (row - top) * columns, columns, x0: Math.min(a, b), x1: Math.max(a, b), height });
+    const line = cover.subarray((row - top) * columns, (row - top + 1) * columns);
+    spread(line, { x0: Math.min(a, b), x1: Math.max(a, b), height: (y1 - y0) * sign });
   }
 }
 
 /** Adds the part of an edge within one row, from `x0` to `x1`, to the coverage of that row. */
-function spread(
-  cover: Float32Array,
-  { base, columns, x0, x1, height }: { base: number; columns: number; x0: number; x1: number; height: number },
-): void {
-  const limit = columns - 1;
-  const add = (column: number, amount: number) => {
-    const at = base + Math.max(0, Math.min(limit, column));
-    cover[at] = (cover[at] as number) + amount;
+function spread(cover: Float32Array, { x0, x1, height }: { x0: number; x1: number; height: number }): void {
+  const limit = cover.length - 1;
+  // Area to the right of the edge within each pixel, as differences between pixels.
+  let previousArea = 0;
+  const add = (column: number, area: number) => {
+    const at = clamp(column, limit);
+    cover[at] = (cover[at] as number) + area - previousArea;
+    previousArea = area;
   };
   if (x1 <= 0) return add(0, height);
   if (x0 >= limit) return;
-  const first = Math.floor(x0), last = Math.floor(x1);
-  if (first === last) {
-    const share = 1 - ((x0 + x1) / 2 - first);
-    add(first, height * share);
-    add(first + 1, height * (1 - share));
-    return;
+  const length = Math.max(1e-6, x1 - x0);
+  for (let column = Math.floor(x0); column <= x0 + length; column++) {
+    const enter = Math.max(x0, column), leave = Math.min(x0 + length, column + 1);
+    add(column, height / length * (enter - x0 + (leave - enter) * (1 - ((enter + leave) / 2 - column))));
   }
-  const perPixel = height / (x1 - x0);
-  // Area to the right of the edge within each pixel, as differences between pixels.
-  let previousArea = 0;
-  for (let column = first; column <= last; column++) {
-    const enter = Math.max(x0, column), leave = Math.min(x1, column + 1);
-    const crossed = (leave - enter) * perPixel;
-    const before = (enter - x0) * perPixel;
-    const area = before + crossed * (1 - ((enter + leave) / 2 - column));
-    add(column, area - previousArea);
-    previousArea = area;
-  }
-  add(last + 1, height - previousArea);
+  add(Math.floor(x0 + length) + 1, height);
 }
 
 /** Returns a function that gives the colour of a pixel. */
@@ -175,8 +135,5 @@ function shader(paint: Paint): (x: number, y: number) => Rgb {
   const dx = end[0] - start[0], dy = end[1] - start[1];
   const length = dx * dx + dy * dy || 1;
   const steps = Array.from({ length: 65 }, (_, i) => mix(from, to, i / 64));
-  return (x, y) => {
-    const share = ((x - start[0]) * dx + (y - start[1]) * dy) / length;
-    return steps[share <= 0 ? 0 : share >= 1 ? 64 : (share * 64 + 0.5) | 0] ?? from;
-  };
+  return (x, y) => steps[Math.round(clamp(((x - start[0]) * dx + (y - start[1]) * dy) / length) * 64)] ?? from;
 }

@@ -43,16 +43,12 @@ export function orient(pixels: Pixels, orientation: number): Pixels {
   const out = blank(isTransposed ? { width: height, height: width } : { width, height });
   const from = new Uint32Array(pixels.data.buffer, pixels.data.byteOffset, width * height);
   const to = new Uint32Array(out.data.buffer);
-  const mirroredX = orientation === 2 || orientation === 3 || orientation === 7 || orientation === 8;
-  const mirroredY = orientation === 3 || orientation === 4 || orientation === 6 || orientation === 7;
+  const mirrorsX = [2, 3, 7, 8].includes(orientation), mirrorsY = [3, 4, 6, 7].includes(orientation);
   // Finds the source of each displayed pixel (x, y).
-  for (let y = 0; y < out.height; y++) {
-    for (let x = 0; x < out.width; x++) {
-      const u = isTransposed ? y : x;
-      const v = isTransposed ? x : y;
-      const sourceX = mirroredX ? width - 1 - u : u;
-      const sourceY = mirroredY ? height - 1 - v : v;
-      to[y * out.width + x] = from[sourceY * width + sourceX] ?? 0;
+  for (let y = 0, at = 0; y < out.height; y++) {
+    for (let x = 0; x < out.width; x++, at++) {
+      const u = isTransposed ? y : x, v = isTransposed ? x : y;
+      to[at] = from[(mirrorsY ? height - 1 - v : v) * width + (mirrorsX ? width - 1 - u : u)] ?? 0;
     }
   }
   return out;

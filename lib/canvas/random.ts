@@ -70,8 +70,13 @@ function ease(t: number): number {
   return t * t * t * (t * (t * 6 - 15) + 10);
 }
 
+/** Returns the nearest number from 0 to `high`. */
+export function clamp(value: number, high = 1): number {
+  return Math.min(high, Math.max(0, value));
+}
+
 /** Smoothstep: returns 0 up to `low`, 1 from `high`, and a smooth transition between. */
 export function smooth(low: number, high: number, value: number): number {
-  const t = Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const t = clamp((value - low) / (high - low));
   return t * t * (3 - 2 * t);
 }

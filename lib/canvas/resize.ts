@@ -1,16 +1,6 @@
 /** Resizes and crops images. */
 import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 
-/** Which source pixels make up each target pixel of a line, and in which shares. */
-interface Weights {
-  /** Index of the first source pixel of each target pixel. */
-  from: Int32Array;
-  /** Number of source pixels of each target pixel. */
-  count: number;
-  /** `count` shares for each target pixel. */
-  shares: Float32Array;
-}
-
 /**
  * Resizes an image to an exact size: averages when shrinking, interpolates when enlarging. Returns the image itself if
  * it has that size.
@@ -37,58 +27,41 @@ function crop(pixels: Pixels, { x, y, width, height }: PixelSize & { x: number; 
   const down = weigh({ from: y, length: height, limit: pixels.height, to: size.height });
   const out = blank(size);
   const line = new Float32Array(pixels.width * 4);
-  for (let row = 0; row < size.height; row++) {
+  let to = 0;
+  for (const { from: row, shares } of down) {
     line.fill(0);
-    for (let i = 0; i < down.count; i++) {
-      const share = down.shares[row * down.count + i] as number;
-      if (share === 0) continue;
-      const start = Math.min(pixels.height - 1, (down.from[row] as number) + i) * pixels.width * 4;
+    for (let i = 0; i < shares.length; i++) {
+      const start = (row + i) * line.length, share = shares[i] as number;
       for (let at = 0; at < line.length; at++) {
         line[at] = (line[at] as number) + (pixels.data[start + at] as number) * share;
       }
     }
-    for (let column = 0; column < size.width; column++) {
-      let red = 0, green = 0, blue = 0, alpha = 0;
-      for (let i = 0; i < across.count; i++) {
-        const share = across.shares[column * across.count + i] as number;
-        const at = Math.min(pixels.width - 1, (across.from[column] as number) + i) * 4;
-        red += (line[at] as number) * share;
-        green += (line[at + 1] as number) * share;
-        blue += (line[at + 2] as number) * share;
-        alpha += (line[at + 3] as number) * share;
+    for (const { from: column, shares } of across) {
+      for (let channel = 0; channel < 4; channel++, to++) {
+        let sum = 0.5;
+        for (let i = 0; i < shares.length; i++) {
+          sum += (line[(column + i) * 4 + channel] as number) * (shares[i] as number);
+        }
+        out.data[to] = sum;
       }
-      const to = (row * size.width + column) * 4;
-      out.data[to] = red + 0.5;
-      out.data[to + 1] = green + 0.5;
-      out.data[to + 2] = blue + 0.5;
-      out.data[to + 3] = alpha + 0.5;
     }
   }
   return out;
 }
 
 /**
- * Computes the weights that map `length` source pixels after `from` to `to` target pixels; `limit` is the end of the
- * line.
+ * Returns the source pixels of each of `to` target pixels, as the index of the first and the share of each. They are
+ * `length` pixels after `from`; `limit` is the end of the line.
  */
-function weigh({ from, length, limit, to }: { from: number; length: number; limit: number; to: number }): Weights {
-  const scale = length / to;
-  const reach = Math.max(1, scale);
-  const count = Math.ceil(reach * 2) + 1;
-  const starts = new Int32Array(to), shares = new Float32Array(to * count);
-  for (let i = 0; i < to; i++) {
+function weigh(
+  { from, length, limit, to }: { from: number; length: number; limit: number; to: number },
+): { from: number; shares: Float32Array }[] {
+  const scale = length / to, reach = Math.max(1, scale);
+  return Array.from({ length: to }, (_, i) => {
     const center = from + (i + 0.5) * scale - 0.5;
-    const start = Math.max(0, Math.min(limit - 1, Math.ceil(center - reach)));
-    starts[i] = start;
-    let sum = 0;
-    for (let k = 0; k < count; k++) {
-      const share = start + k < limit ? Math.max(0, 1 - Math.abs(start + k - center) / reach) : 0;
-      shares[i * count + k] = share;
-      sum += share;
-    }
-    for (let k = 0; k < count; k++) {
-      shares[i * count + k] = sum > 0 ? (shares[i * count + k] as number) / sum : 1 / count;
-    }
-  }
-  return { from: starts, count, shares };
+    const first = Math.max(0, Math.ceil(center - reach)), end = Math.min(limit, Math.floor(center + reach) + 1);
+    const weights = Array.from({ length: end - first }, (_, k) => 1 - Math.abs(first + k - center) / reach);
+    const sum = weights.reduce((sum, weight) => sum + weight, 0);
+    return { from: first, shares: Float32Array.from(weights, (weight) => weight / sum) };
+  });
 }

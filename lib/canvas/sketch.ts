@@ -1,24 +1,14 @@
 /** Small drawings, each in its own coordinate system. Shapes are written as text: "x,y x,y …" for points. */
-import { blob, curve, ellipse, fill, type Paint, place, type Point, rectangle, stroke } from "./path.ts";
+import { arc, curve, fill, type Paint, type Point, rectangle, stroke } from "./path.ts";
 import type { Rgb } from "./color.ts";
 import type { Layer } from "./surface.ts";
 
 /** Reads points written as "x,y x,y …". */
-export function points(text: string): Point[] {
+function points(text: string): Point[] {
   return text.split(" ").map((pair): Point => {
     const [x = 0, y = 0] = pair.split(",").map(Number);
     return [x, y];
   });
-}
-
-/** Options of a sketch. */
-export interface SketchOptions {
-  /** Full turns by which it is rotated. */
-  turns?: number;
-  /** True if it is mirrored. */
-  flip?: boolean;
-  /** True if ellipses have enough points to look round at any size. */
-  round?: boolean;
 }
 
 /** Collects layers that are drawn around a point. Coordinates are relative to it, in units of `scale` pixels. */
@@ -26,22 +16,29 @@ export class Sketch {
   readonly layers: Layer[] = [];
   readonly #at: Point;
   readonly #scale: number;
-  readonly #options: SketchOptions;
+  readonly #turns: number;
+  readonly #flip: boolean;
 
-  constructor(at: Point, scale: number, options: SketchOptions = {}) {
+  /** @param options `turns`: full turns, clockwise; `flip`: true to mirror it */
+  constructor(at: Point, scale: number, { turns = 0, flip = false }: { turns?: number; flip?: boolean } = {}) {
     this.#at = at;
     this.#scale = scale;
-    this.#options = options;
+    this.#turns = turns;
+    this.#flip = flip;
   }
 
-  /** Converts points to pixels. */
-  put(list: readonly Point[]): Point[] {
-    return place(list, { at: this.#at, scale: this.#scale, ...this.#options });
+  #place(list: readonly Point[]): Point[] {
+    const angle = this.#turns * 2 * Math.PI, [x, y] = this.#at;
+    const cos = Math.cos(angle) * this.#scale, sin = Math.sin(angle) * this.#scale;
+    return list.map(([px, py]) => {
+      const fx = this.#flip ? -px : px;
+      return [x + fx * cos - py * sin, y + fx * sin + py * cos];
+    });
   }
 
   /** Reads one point "x,y" and converts it to pixels. */
   point(text: string): Point {
-    return this.put(points(text))[0] ?? this.#at;
+    return this.#place(points(text))[0] ?? this.#at;
   }
 
   /** Adds layers in pixels. */
@@ -49,27 +46,30 @@ export class Sketch {
     this.layers.push(...layers);
   }
 
+  #fill(outline: readonly Point[], paint: Paint, alpha?: number): void {
+    this.add(fill(this.#place(outline), paint, alpha));
+  }
+
   /** Adds a polygon. */
   polygon(outline: string, paint: Paint, alpha?: number): void {
-    this.add(fill(this.put(points(outline)), paint, alpha));
+    this.#fill(points(outline), paint, alpha);
   }
 
   /** Adds a shape with a smooth outline through the points. */
-  blob(outline: string, paint: Paint, { alpha, steps }: { alpha?: number; steps?: number } = {}): void {
-    this.add(fill(this.put(blob(points(outline), steps)), paint, alpha));
+  blob(outline: string, paint: Paint, alpha?: number): void {
+    this.#fill(curve(points(outline), { closed: true }), paint, alpha);
   }
 
   /** Adds a rectangle "left,top width,height". */
   box(shape: string, paint: Paint): void {
     const [[x, y] = [0, 0], [width, height] = [0, 0]] = points(shape);
-    this.add(fill(this.put(rectangle(x, y, { width, height })), paint));
+    this.#fill(rectangle(x, y, { width, height }), paint);
   }
 
-  /** Adds an ellipse "x,y rx,ry", which has only twelve corners unless the sketch is `round`. */
+  /** Adds an ellipse "x,y rx,ry". */
   oval(shape: string, paint: Paint, alpha?: number): void {
-    const [[x, y] = [0, 0], [rx, ry] = [0, 0]] = points(shape);
-    const steps = this.#options.round === true ? Math.max(rx, ry) * this.#scale : 0;
-    this.add(fill(this.put(ellipse([x, y], { rx, ry, steps })), paint, alpha));
+    const [center = this.#at, [rx, ry] = [0, 0]] = points(shape);
+    this.#fill(arc(center, { rx, ry }), paint, alpha);
   }
 
   /** Adds a line, with `smooth` a curved one. `width` is that of its start and, if it differs, of its end. */
@@ -82,13 +82,12 @@ export class Sketch {
       alpha?: number;
     },
   ): void {
-    const list = smooth ? curve(points(path)) : points(path);
-    this.add(fill(stroke(this.put(list), from * this.#scale, to * this.#scale), paint, alpha));
+    this.#fill(stroke(smooth ? curve(points(path)) : points(path), from, to), paint, alpha);
   }
 
   /** Returns a paint that changes from one colour to another between two points "x,y x,y". */
   gradient(from: Rgb, to: Rgb, line: string): Paint {
-    const [start = this.#at, end = this.#at] = this.put(points(line));
+    const [start = this.#at, end = this.#at] = this.#place(points(line));
     return { from, to, start, end };
   }
 }

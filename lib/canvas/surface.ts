@@ -2,9 +2,9 @@
  * The surface that layers paint on. An image is painted in bands of rows, all layers of one band before the next band:
  * a band fits into the processor's cache, and memory does not grow with the number of layers.
  */
-import type { Pixels, PixelSize } from "./pixels.ts";
+import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 import type { Rgb } from "./color.ts";
-import { lattice } from "./random.ts";
+import { clamp, lattice } from "./random.ts";
 
 /** Some rows of an image: red, green and blue of each pixel, 0 to 1. */
 export interface Band {
@@ -28,38 +28,52 @@ const TILE = 128;
 const GRAIN = 1.3;
 
 /** Paints layers, first to last. The result is opaque. `grain` is the amplitude of the noise, in 8-bit steps. */
-export function paintLayers(
-  { width, height }: PixelSize,
-  layers: readonly Layer[],
-  { grain: amount = GRAIN }: { grain?: number } = {},
-): Pixels {
-  const data = new Uint8Array(width * height * 4);
-  const floats = new Float32Array(width * BAND_ROWS * 3);
-  const grain = new Float32Array(TILE * TILE);
-  for (let i = 0; i < grain.length; i++) grain[i] = (lattice(i, 7, 99) - 0.5) * amount + 0.5;
+export function paintLayers({ width, height }: PixelSize, layers: readonly Layer[], grain = GRAIN): Pixels {
+  const pixels = blank({ width, height }, 255);
+  const data = new Float32Array(width * BAND_ROWS * 3);
+  const specks = Float32Array.from({ length: TILE * TILE }, (_, i) => (lattice(i, 7, 99) - 0.5) * grain + 0.5);
   for (let top = 0; top < height; top += BAND_ROWS) {
-    const bottom = Math.min(height, top + BAND_ROWS);
-    const band: Band = { width, height, top, bottom, data: floats };
-    floats.fill(0);
+    const band: Band = { width, height, top, bottom: Math.min(height, top + BAND_ROWS), data };
+    data.fill(0);
     for (const layer of layers) layer(band);
-    let from = 0;
-    for (let y = top; y < bottom; y++) {
-      const line = (y % TILE) * TILE;
-      let to = y * width * 4;
-      for (let x = 0; x < width; x++, from += 3, to += 4) {
-        const speck = grain[line + x % TILE] as number;
-        data[to] = toByte((floats[from] as number) * 255 + speck);
-        data[to + 1] = toByte((floats[from + 1] as number) * 255 + speck);
-        data[to + 2] = toByte((floats[from + 2] as number) * 255 + speck);
-        data[to + 3] = 255;
+    eachPixel(band, {}, (x, y, from) => {
+      const speck = specks[y % TILE * TILE + x % TILE] as number, to = (y * width + x) * 4;
+      for (let channel = 0; channel < 3; channel++) {
+        pixels.data[to + channel] = clamp((data[from + channel] as number) * 255 + speck, 255);
       }
-    }
+    });
   }
-  return { width, height, data };
+  return pixels;
 }
 
-function toByte(value: number): number {
-  return value <= 0 ? 0 : value >= 255 ? 255 : value | 0;
+/** A part of an image. Edges that are left out are those of the image. */
+export interface Box {
+  left?: number;
+  right?: number;
+  top?: number;
+  bottom?: number;
+}
+
+/** Calls `paint` for each pixel of a band within a box, with the offset of the pixel in the band's data. */
+export function eachPixel(
+  band: Band,
+  { left = 0, right = band.width, top = 0, bottom = band.height }: Box,
+  paint: (x: number, y: number, at: number) => void,
+): void {
+  const from = Math.max(0, Math.floor(left)), to = Math.min(band.width, Math.ceil(right));
+  eachRow(band, [top, bottom], (y, row) => {
+    for (let x = from; x < to; x++) paint(x, y, row + x * 3);
+  });
+}
+
+/** Calls `paint` for each row of a band between two y coordinates, with the offset of the row in the band's data. */
+export function eachRow(
+  { width, top, bottom }: Band,
+  [from, to]: readonly [number, number],
+  paint: (y: number, row: number) => void,
+): void {
+  const end = Math.min(bottom, Math.ceil(to));
+  for (let y = Math.max(top, Math.floor(from)); y < end; y++) paint(y, (y - top) * width * 3);
 }
 
 /** Blends a colour over the pixel at offset `at`. */

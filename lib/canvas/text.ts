@@ -1,10 +1,8 @@
 /** Lays out text and draws it on an image. */
-import type { Rgb } from "./color.ts";
 import { drawable, glyph } from "./font.ts";
-import { eachRow } from "./layers.ts";
 import type { Point } from "./path.ts";
-import { smooth } from "./random.ts";
-import { lay, type Layer } from "./surface.ts";
+import { clamp, smooth } from "./random.ts";
+import { eachPixel, lay, type Layer } from "./surface.ts";
 
 /** Text laid out in lines. */
 export interface Block {
@@ -16,6 +14,8 @@ export interface Block {
   height: number;
 }
 
+/** Most characters that are laid out: more than fit into any image. */
+const MAX_CHARS = 1000;
 /** Height of a capital in the units of the font. */
 const CAPITAL = 10;
 /** Line height, in capital heights. */
@@ -35,16 +35,15 @@ export function layOut(
   text: string,
   { width, lines, largest, smallest }: { width: number; lines: number; largest: number; smallest: number },
 ): Block | undefined {
-  const words = drawable(text).split(" ").filter((word) => word !== "");
+  const words = drawable(text.slice(0, MAX_CHARS)).split(" ").filter((word) => word !== "");
   if (words.length === 0) return undefined;
-  for (let step = 0; step <= SIZE_STEPS; step++) {
+  for (let step = 0;; step++) {
     const size = largest * (smallest / largest) ** (step / SIZE_STEPS);
     const lineWidth = width * CAPITAL / size;
     const wrapped = wrap(words, lineWidth);
     if (wrapped.length <= lines) return measure(wrapped, size);
     if (step === SIZE_STEPS) return measure(cut(wrapped, { lines, lineWidth }), size);
   }
-  return undefined;
 }
 
 function measure(lines: string[], size: number): Block {
@@ -59,54 +58,32 @@ function widthOf(text: string): number {
   return width;
 }
 
-/** Breaks words into lines. */
+/** Breaks words into lines. A word that is too long for a line is split. */
 function wrap(words: readonly string[], lineWidth: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of words.flatMap((word) => split(word, lineWidth))) {
-    const longer = line === "" ? word : `${line} ${word}`;
-    if (line !== "" && widthOf(longer) > lineWidth) {
-      lines.push(line);
-      line = word;
-    } else line = longer;
-  }
-  return [...lines, line];
-}
-
-/** Splits a word that is too long for a line. */
-function split(word: string, lineWidth: number): string[] {
-  const pieces: string[] = [];
-  let piece = "";
-  for (const letter of word) {
-    if (piece !== "" && widthOf(piece + letter) > lineWidth) {
-      pieces.push(piece);
-      piece = "";
+  const pack = (parts: readonly string[], gap: string) => {
+    const packed = [parts[0] ?? ""];
+    for (const part of parts.slice(1)) {
+      const longer = packed.at(-1) + gap + part;
+      if (widthOf(longer) > lineWidth) packed.push(part);
+      else packed[packed.length - 1] = longer;
     }
-    piece += letter;
-  }
-  return [...pieces, piece];
+    return packed;
+  };
+  return pack(words.flatMap((word) => pack([...word], "")), " ");
 }
 
 /** Cuts a text to a number of lines and ends it with an ellipsis. */
 function cut(wrapped: readonly string[], { lines, lineWidth }: { lines: number; lineWidth: number }): string[] {
-  const kept = wrapped.slice(0, lines);
-  let last = kept[lines - 1] ?? "";
+  let last = wrapped[lines - 1] ?? "";
   while (last !== "" && widthOf(`${last}...`) > lineWidth) last = last.slice(0, -1);
-  return [...kept.slice(0, -1), `${last.trimEnd()}...`];
+  return [...wrapped.slice(0, lines - 1), `${last.trimEnd()}...`];
 }
 
-/** Position and look of a text block. */
-export interface Lettering {
-  /** Top left corner of the capitals in the first line; with `center`, the middle of their top. */
-  at: Point;
-  center?: boolean;
-  color: Rgb;
-  /** Strength of the dark halo that keeps letters legible on any background, 0 to 1. */
-  halo: number;
-}
-
-/** Draws a block of text. */
-export function letter(block: Block, { at, center = false, color, halo }: Lettering): Layer {
+/**
+ * Draws a block of text, with a dark halo that keeps it legible on any background.
+ * @param at top left corner of the capitals in the first line; with `center`, the middle of their top
+ */
+export function letter(block: Block, at: Point, { center = false }: { center?: boolean } = {}): Layer {
   const unit = block.size / CAPITAL;
   const pen = Math.max(0.75, unit * PEN), reach = pen + block.size * HALO;
   const margin = Math.ceil(reach + block.size * 0.5);
@@ -115,28 +92,24 @@ export function letter(block: Block, { at, center = false, color, halo }: Letter
   const columns = Math.ceil(block.width) + 2 * margin, rows = Math.ceil(block.height) + 2 * margin;
   // Distance of each pixel from the nearest stroke, at most `reach`.
   const distances = new Float32Array(columns * rows).fill(reach);
-  for (const [lineIndex, text] of block.lines.entries()) {
-    const shift = center ? (block.width - widthOf(text) * unit) / 2 : 0;
-    const base = margin + block.size + lineIndex * block.size * LEADING + (at[1] - Math.floor(at[1]));
-    let x = margin + shift;
+  for (const [index, text] of block.lines.entries()) {
+    let x = margin + (center ? (block.width - widthOf(text) * unit) / 2 : 0);
+    const base = margin + block.size + index * block.size * LEADING + (at[1] - Math.floor(at[1]));
     for (const character of text) {
-      const shape = glyph(character);
-      if (shape === undefined) continue;
-      for (const points of shape.strokes) {
+      const { strokes, width } = glyph(character) ?? { strokes: [], width: 0 };
+      for (const points of strokes) {
         const line = points.map(([px, py]): Point => [x + px * unit, base - py * unit]);
         trace(distances, { columns, rows, reach, line });
       }
-      x += shape.width * unit;
+      x += width * unit;
     }
   }
   return (band) => {
-    eachRow(band, [top, top + rows], (y, row) => {
-      for (let x = Math.max(0, left); x < Math.min(band.width, left + columns); x++) {
-        const distance = distances[(y - top) * columns + x - left] as number;
-        if (distance >= reach) continue;
-        lay(band.data, row + x * 3, [0.02, 0.02, 0.04], smooth(reach, pen, distance) * halo);
-        lay(band.data, row + x * 3, color, Math.min(1, Math.max(0, pen + 0.5 - distance)));
-      }
+    eachPixel(band, { left, right: left + columns, top, bottom: top + rows }, (x, y, at) => {
+      const distance = distances[(y - top) * columns + x - left] as number;
+      if (distance >= reach) return;
+      lay(band.data, at, [0.02, 0.02, 0.04], smooth(reach, pen, distance) * 0.5);
+      lay(band.data, at, [1, 0.98, 0.94], clamp(pen + 0.5 - distance));
     });
   };
 }
@@ -149,7 +122,7 @@ function trace(
   for (let i = 0; i + 1 < line.length; i++) {
     const [x0, y0] = line[i] as Point, [x1, y1] = line[i + 1] as Point;
     const dx = x1 - x0, dy = y1 - y0;
-    const length = dx * dx + dy * dy;
+    const length = dx * dx + dy * dy || 1;
     const lowX = Math.max(0, Math.floor(Math.min(x0, x1) - reach));
     const highX = Math.min(columns - 1, Math.ceil(Math.max(x0, x1) + reach));
     const lowY = Math.max(0, Math.floor(Math.min(y0, y1) - reach));
@@ -157,7 +130,7 @@ function trace(
     for (let y = lowY; y <= highY; y++) {
       for (let x = lowX; x <= highX; x++) {
         const px = x + 0.5 - x0, py = y + 0.5 - y0;
-        const t = length === 0 ? 0 : Math.min(1, Math.max(0, (px * dx + py * dy) / length));
+        const t = clamp((px * dx + py * dy) / length);
         const ex = px - t * dx, ey = py - t * dy;
         const at = y * columns + x;
         distances[at] = Math.min(distances[at] as number, Math.sqrt(ex * ex + ey * ey));

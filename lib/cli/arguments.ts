@@ -48,9 +48,8 @@ export async function readFlags<Read>(read: () => Read | Promise<Read>): Promise
  * @throws {UsageError} if it is wrong
  */
 export function parseArguments(args: readonly string[]): Invocation {
-  if (args[0] === "--help" || args[0] === "-h") return parseFlags("help", args.slice(1));
   if (args[0] === "--version" || args[0] === "-V") return parseFlags("version", args.slice(1));
-  if (args[0] === "help") return helpFor(args.slice(1));
+  if (args[0] === "help" || args[0] === "--help" || args[0] === "-h") return helpFor(args.slice(1));
   if (args[0] === undefined || args[0].startsWith("-")) return parseFlags("serve", args);
   const words = isFamily(args[0]) && args[1] !== undefined && !args[1].startsWith("-") ? 2 : 1;
   const command = args.slice(0, words).join(" ");
@@ -78,13 +77,11 @@ function asksForHelp(args: readonly string[]): boolean {
 }
 
 function parseFlags(command: CommandName, args: readonly string[]): Invocation {
-  if (asksForHelp(args)) return helpFor(command === "help" ? [] : [command]);
-  const { flags, operand, isOptional }: CommandSyntax = COMMANDS[command];
+  if (asksForHelp(args)) return helpFor([command]);
+  const { flags, operand }: CommandSyntax = COMMANDS[command];
   const { values, positionals } = parseNodeArgs(command, { args, flags });
   const [word, extra] = positionals;
-  if (operand !== undefined && isOptional !== true && word === undefined) {
-    throw new UsageError(`Expected "${command} ${operand}"`);
-  }
+  if (operand !== undefined && word === undefined) throw new UsageError(`Expected "${command} ${operand}"`);
   const surplus = operand === undefined ? word : extra;
   if (surplus !== undefined) throw new UsageError(`Unexpected "${surplus}" after "${command}"`);
   const entries = Object.entries(values);

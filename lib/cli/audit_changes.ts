@@ -1,8 +1,9 @@
 /** `audit --changes`: shows the log of operators' changes. */
-import { changedMembers } from "../admin/changed_members.ts";
+import { changedMembers, MAX_VALUE_CHARACTERS } from "../admin/changed_members.ts";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
 import { GatewayError } from "../errors.ts";
+import { shortText } from "../text.ts";
 import { type ReportCommand, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { jsonText, writeErr, writeOut } from "./output.ts";
@@ -25,9 +26,6 @@ export function auditChanges({ config, values, switches }: ReportCommand): Promi
   });
 }
 
-/** Longest value that is printed in full, in characters. */
-const MAX_VALUE_CHARACTERS = 120;
-
 function toCells(line: ChangeLine): string[] {
   const { at, author, address, action, subject } = line;
   const members = changedMembers(line).map((member) => {
@@ -38,6 +36,5 @@ function toCells(line: ChangeLine): string[] {
 }
 
 function valueText(value: unknown): string {
-  const text = value === undefined ? "none" : JSON.stringify(value);
-  return text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text;
+  return shortText(value === undefined ? "none" : JSON.stringify(value), MAX_VALUE_CHARACTERS);
 }

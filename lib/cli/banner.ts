@@ -2,6 +2,7 @@
 import { containsPassword } from "../config/address.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import type { KeySummary } from "../store/keys.ts";
+import { shellWord } from "../text.ts";
 
 /** Placeholder for the address of an app on Deno Deploy, which the program does not know. */
 export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
@@ -79,26 +80,32 @@ export interface LaterStart extends Origins {
   addCommand: string;
 }
 
-/** Returns the command that starts this program: the executable, or Deno with the source. */
-export function programName(isStandalone: boolean): string {
-  return isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
+/**
+ * Returns the command that starts this program: the executable, or Deno with the source.
+ * @param folder the folder that the command is run in; `undefined`: that of the source
+ */
+export function programName(isStandalone: boolean, folder: string | undefined): string {
+  if (isStandalone) return "sluice";
+  const { protocol, pathname, href } = new URL("../../main.ts", import.meta.url);
+  const main = protocol === "file:" ? decodeURIComponent(pathname) : href;
+  // A task runs in the folder of the source, so it would not find the files of another one.
+  const isSource = folder === undefined || main === `${folder}/main.ts`;
+  return `npx -y deno@2.9.6 ${isSource ? "task sluice" : `run -A ${shellWord(main)}`}`;
 }
 
 /** This program, and the way in which it was started. */
 export interface Program {
   /** True if it is a compiled executable. */
   isStandalone: boolean;
-  /** True if it runs on Deno Deploy. */
-  isDeployed: boolean;
+  /** Working directory of the process; absent: it runs on Deno Deploy. */
+  folder?: string | undefined;
   /** Absent: it was started at a terminal. */
-  background?: Background;
+  background?: Background | undefined;
 }
 
 /** A process without a terminal. The command that adds a key must be run in its environment. */
 export interface Background {
   kind: "container" | "kubernetes" | "systemd" | "other";
-  /** Working directory of the process. */
-  folder: string;
   /** Name of the user that the process runs as. */
   user: string;
   /** True if the address of the store comes from an environment variable. */
@@ -111,18 +118,19 @@ export interface Background {
  */
 export function addCommand(
   { config, store }: ConfigFlags,
-  { isStandalone, isDeployed, background }: Program,
+  { isStandalone, folder, background }: Program,
 ): string {
   const hasOwnEnvironment = background?.kind === "container" || background?.kind === "kubernetes";
   const isElsewhere = background?.hasStoreVariable === true && !hasOwnEnvironment && store === undefined;
-  const isHidden = isDeployed || isElsewhere || store !== undefined && containsPassword(store) !== false;
+  const isHidden = folder === undefined || isElsewhere || store !== undefined && containsPassword(store) !== false;
   const command = [
     ...(isHidden ? ["SLUICE_STORE=ADDRESS"] : []),
-    programName(isStandalone),
+    programName(isStandalone, folder),
     "keys add NAME",
-    ...(config === undefined ? [] : ["--config", config]),
-    ...(store === undefined || isHidden ? [] : ["--store", store]),
+    ...(config === undefined ? [] : ["--config", shellWord(config)]),
+    ...(store === undefined || isHidden ? [] : ["--store", shellWord(store)]),
   ].join(" ");
+  const there = `cd ${shellWord(folder ?? ".")} && ${command}`;
   switch (background?.kind) {
     case undefined:
       return command;
@@ -131,15 +139,15 @@ export function addCommand(
     case "kubernetes":
       return `kubectl exec POD -- ${command}`;
     case "systemd":
-      return `runuser -u ${background.user} -- sh -c 'cd ${background.folder} && ${command}'`;
+      return `runuser -u ${background.user} -- sh -c ${shellWord(there)}`;
     case "other":
-      return `cd ${background.folder} && ${command}`;
+      return there;
   }
 }
 
 /** Finds out where a process without a terminal runs; `undefined` at a terminal. */
 export function backgroundOf(
-  { isTerminal, folder, env }: { isTerminal: boolean; folder: string; env: (name: string) => string | undefined },
+  { isTerminal, env }: { isTerminal: boolean; env: (name: string) => string | undefined },
 ): Background | undefined {
   if (isTerminal) return undefined;
   const has = (name: string) => (env(name) ?? "") !== "";
@@ -152,7 +160,7 @@ export function backgroundOf(
     : has("JOURNAL_STREAM")
     ? "systemd"
     : "other";
-  return { kind, folder, user: env("USER") || "sluice", hasStoreVariable: has("SLUICE_STORE") };
+  return { kind, user: env("USER") || "sluice", hasStoreVariable: has("SLUICE_STORE") };
 }
 
 /** Text instead of the command if the store is in memory, so that no other process can add a key. */

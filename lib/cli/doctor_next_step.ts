@@ -2,6 +2,7 @@
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import type { Finding } from "../doctor/finding.ts";
+import { shellWord } from "../text.ts";
 import { addCommand, originOf, programName } from "./banner.ts";
 
 interface Installation {
@@ -16,8 +17,8 @@ interface Installation {
 
 /** Returns the next step. */
 export function nextStep(findings: readonly Finding[], { flags, isServing, url, loaded }: Installation): string {
-  const program = programName(Deno.build.standalone);
-  const config = flags.config === undefined ? "" : ` --config ${flags.config}`;
+  const program = programName(Deno.build.standalone, Deno.cwd());
+  const config = flags.config === undefined ? "" : ` --config ${shellWord(flags.config)}`;
   const errors = findings.filter(({ level }) => level === "error");
   const unset = errors.map(({ what }) => /The environment variable "([^"]+)" is not set$/.exec(what)?.[1]);
   if (unset.length > 0 && unset.every((name) => name !== undefined)) {
@@ -26,7 +27,7 @@ export function nextStep(findings: readonly Finding[], { flags, isServing, url, 
   if (errors.length > 0 || loaded === undefined) return `correct the errors above, then run ${program} doctor${config}`;
   if (url !== undefined) return `send requests to ${url}/v1`;
   if (isServing) {
-    const command = addCommand(flags, { isStandalone: Deno.build.standalone, isDeployed: false });
+    const command = addCommand(flags, { isStandalone: Deno.build.standalone, folder: Deno.cwd() });
     return `make a key with ${command}, and send requests to ${originOf(loaded.config.listen)}/v1`;
   }
   const hasUpstream = Object.keys(loaded.config.upstreams).some((name) => name !== EMBEDDED_UPSTREAM);

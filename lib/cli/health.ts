@@ -1,4 +1,5 @@
 /** `health`: checks that a gateway is running, for health checks of containers, whose image has no curl. */
+import { request } from "node:http";
 import type { Config } from "../config.ts";
 import { originOf } from "./banner.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -21,13 +22,13 @@ export async function health({ listen, admin }: Pick<Config, "listen" | "admin">
 
 /**
  * Returns the status of the answer at a URL, without following redirects; `undefined` if none comes within 4 seconds.
+ * Unlike `fetch`, it never asks a proxy of the environment, which cannot reach this machine's own addresses.
  */
-export async function statusAt(url: string, method: "GET" | "HEAD" = "GET"): Promise<number | undefined> {
-  try {
-    const response = await fetch(url, { method, signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });
-    await response.body?.cancel();
-    return response.status;
-  } catch {
-    return undefined;
-  }
+export function statusAt(url: string, method: "GET" | "HEAD" = "GET"): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    request(url, { method, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
+      response.destroy();
+      resolve(response.statusCode);
+    }).on("error", () => resolve(undefined)).end();
+  });
 }

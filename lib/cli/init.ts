@@ -4,6 +4,7 @@ import { type CatalogModel, loadSnapshot } from "../catalog/snapshot.ts";
 import { ConfigError } from "../config.ts";
 import { DEFAULT_FILE, readConfig } from "../config/load.ts";
 import type { ReadEnvironment } from "../secret.ts";
+import { shellWord } from "../text.ts";
 import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { programName } from "./banner.ts";
@@ -63,7 +64,7 @@ export async function init(
       writeErr(`Cannot write "${path}": ${error.message}\n`);
       return 1;
     }
-    writeErr(`Cannot write "${path}" here. Print it instead: ${printCommand(answers)} > ${path}\n`);
+    writeErr(`Cannot write "${path}" here. Print it instead: ${printCommand(answers)} > ${shellWord(path)}\n`);
     return 1;
   }
   const { models } = config;
@@ -74,7 +75,8 @@ export async function init(
 
 /** Returns the next step: to start the gateway and, if necessary, to set the variable with the key first. */
 function nextStep(keyEnv: string | undefined, { env, config }: { env: ReadEnvironment; config: string | undefined }) {
-  const start = `${programName(Deno.build.standalone)} serve${config === undefined ? "" : ` --config ${config}`}`;
+  const program = programName(Deno.build.standalone, Deno.cwd());
+  const start = `${program} serve${config === undefined ? "" : ` --config ${shellWord(config)}`}`;
   const isSet = keyEnv === undefined || (env(keyEnv) ?? "") !== "";
   return isSet ? `Next: run ${start}` : `Next: export ${keyEnv}=… and run ${start}`;
 }
@@ -83,8 +85,8 @@ function nextStep(keyEnv: string | undefined, { env, config }: { env: ReadEnviro
 function printCommand({ vendor, baseUrl, keyEnv, models }: InitAnswers): string {
   const names = models.map((model) => typeof model === "string" ? model : model.name).join(",");
   return [
-    `${programName(Deno.build.standalone)} init --print --vendor ${vendor} --models '${names}'`,
-    ...(baseUrl === undefined ? [] : [`--base-url ${baseUrl}`]),
+    `${programName(Deno.build.standalone, Deno.cwd())} init --print --vendor ${vendor} --models ${shellWord(names)}`,
+    ...(baseUrl === undefined ? [] : [`--base-url ${shellWord(baseUrl)}`]),
     ...(keyEnv === undefined ? [] : [`--key-env ${keyEnv}`]),
   ].join(" ");
 }

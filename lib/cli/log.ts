@@ -1,4 +1,5 @@
 /** The log: one JSON object per line, with values of bounded length, written without blocking. */
+import { settlesWithin } from "../abort.ts";
 import type { LogEntry } from "../log_events.ts";
 import { redactWholeSecrets } from "../redact.ts";
 
@@ -90,7 +91,8 @@ export function createLogWriter(
       waiting = [];
       waitingUnits = 0;
       if (lost > reportedLost) {
-        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - reportedLost })}\n`);
+        const facts = { level: "warn", event: "log_lines_lost", lines: lost - reportedLost };
+        lines.push(`${JSON.stringify({ time: new Date().toISOString(), ...facts })}\n`);
       }
       reportedLost = lost;
       try {
@@ -118,11 +120,7 @@ export function createLogWriter(
       return lost;
     },
     async flush() {
-      if (writing === undefined) return;
-      const timeout = Promise.withResolvers<void>();
-      const timer = setTimeout(timeout.resolve, flushMs);
-      await Promise.race([writing, timeout.promise]);
-      clearTimeout(timer);
+      if (writing !== undefined) await settlesWithin(flushMs, writing);
     },
   };
 }

@@ -9,11 +9,12 @@ import {
   PLAIN_VARIABLES,
   type ReadableMember,
 } from "../config/load.ts";
+import { messageOf } from "../errors.ts";
 import { StoreError } from "../store/store.ts";
 import { type Invocation, parseArguments, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { helpText } from "./help.ts";
-import { writeErr, writeOut } from "./output.ts";
+import { outputFailure, writeErr, writeOut } from "./output.ts";
 import { type LoadRoutes, runConfigured } from "./run_configured.ts";
 
 /**
@@ -23,7 +24,7 @@ import { type LoadRoutes, runConfigured } from "./run_configured.ts";
  */
 export async function main(args: readonly string[], loadRoutes: LoadRoutes): Promise<number> {
   try {
-    return await run(parseArguments(args), loadRoutes);
+    return exitCode(await run(parseArguments(args), loadRoutes));
   } catch (error) {
     if (error instanceof UsageError) {
       writeErr(`${error.message}; see "sluice help"\n`);
@@ -37,6 +38,14 @@ export async function main(args: readonly string[], loadRoutes: LoadRoutes): Pro
     writeErr(`${Deno.inspect(error)}\n`);
     return 1;
   }
+}
+
+/** Returns the exit code of a command; 1 if its result could not be written, although its reader was there. */
+function exitCode(code: number): number {
+  const failure = outputFailure();
+  if (failure === undefined || failure instanceof Deno.errors.BrokenPipe) return code;
+  writeErr(`Cannot write the result: ${messageOf(failure)}\n`);
+  return code === 0 ? 1 : code;
 }
 
 /** Runs a command that works without a valid configuration, or leaves the others to `runConfigured`. */

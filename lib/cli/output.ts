@@ -17,9 +17,17 @@ export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
+/** The first failure to write the result; `undefined`: everything was written. */
+let failure: unknown;
+
 /** Writes to standard output, which is for the result of a command. */
 export function writeOut(text: string): void {
-  writeAll(Deno.stdout, text);
+  failure ??= writeAll(Deno.stdout, text);
+}
+
+/** Returns why the result could not be written; `undefined` if it was. `BrokenPipe`: its reader wants no more of it. */
+export function outputFailure(): unknown {
+  return failure;
 }
 
 /** Writes to standard error, which is for problems, notes and the log. */
@@ -27,11 +35,13 @@ export function writeErr(text: string): void {
   writeAll(Deno.stderr, text);
 }
 
-function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): unknown {
   let bytes = new TextEncoder().encode(redactWholeSecrets(text));
   try {
     while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
-  } catch {
-    // The reader has closed the pipe, or the disk is full. The program continues without the output.
+    return undefined;
+  } catch (error) {
+    // The program continues without the output: a gateway must not end because its reader has.
+    return error;
   }
 }

@@ -11,7 +11,7 @@ import {
 import type { RequestLine } from "../billing/reports/request_schemas.ts";
 import { type Invocation, readFlags, type ReportCommand, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
-import { type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
+import { type Format, formatOf, jsonText, outputFailure, writeErr, writeOut } from "./output.ts";
 import { tableText } from "./table.ts";
 
 /** Pause between two reads of new entries, in milliseconds. */
@@ -54,15 +54,15 @@ export function requests({ config, values, switches }: ReportCommand): Promise<n
   });
 }
 
-/** Prints requests as they are entered in the ledger, until the process is killed. */
-async function follow(parts: RequestParts, texts: RequestTexts, format: Format): Promise<never> {
+/** Prints requests as they are entered in the ledger, until the process is killed or nobody reads its output. */
+async function follow(parts: RequestParts, texts: RequestTexts, format: Format): Promise<number> {
   const unusable = (["sort", "cursor", "limit"] as const).find((name) => texts[name] !== undefined);
   if (unusable !== undefined) throw new UsageError(`Cannot use --${unusable} together with --follow`);
   let after_seq = String(await parts.ledger.lastSeq());
   // Lines are printed immediately, so a column can become wider but not narrower.
   const widths = HEADER.map(({ length }) => length);
   if (format !== "json") writeOut(format === "csv" ? csvText([REQUEST_COLUMNS]) : tableText([HEADER], { widths }));
-  for (;;) {
+  while (outputFailure() === undefined) {
     const { data, last_seq } = await find(parts, { ...texts, after_seq, limit: "1000" });
     if (format === "json") { for (const line of data) writeOut(`${JSON.stringify(line)}\n`); }
     else if (format === "csv") writeOut(csvText(data.map(requestCells)));
@@ -71,6 +71,7 @@ async function follow(parts: RequestParts, texts: RequestTexts, format: Format):
     after_seq = String(last_seq);
     if (isLast) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
+  return 0;
 }
 
 function textsOf({ values, switches }: Pick<Invocation, "values" | "switches">): RequestTexts {

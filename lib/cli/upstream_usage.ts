@@ -15,12 +15,7 @@ import {
 import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
-import {
-  sumUpstreams,
-  totalOfUpstreams,
-  type UpstreamFigures,
-  type UpstreamSum,
-} from "../billing/reports/upstreams.ts";
+import { sumUpstreams, totalOf, type UpstreamFigures, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { dayName } from "../store/days.ts";
@@ -125,37 +120,25 @@ async function sumsText(
 ): Promise<string> {
   if (format === "json") return jsonText(await upstreamReport(sums, period));
   if (format === "csv") return upstreamCsv(sums);
-  const names = ["upstream", "model", "day", "requests", "failed", "counted"];
-  const rows = sums.map((sum) => [sum.upstream, sum.model, dayName(sum.day), ...figureCells(sum, usd)]);
-  const total = ["TOTAL", "", "", ...figureCells(totalOfUpstreams(sums), usd)];
   const titles = [
-    ...names.map((name) => name.toUpperCase()),
-    ...[
-      "PROMPT",
-      "CACHE READ",
-      "CACHE WRITE",
-      "COMPLETION",
-      "IMAGES",
-      "UNPRICED",
-      "UPSTREAM USD",
-      "COST USD",
-      "MARGIN USD",
-    ],
+    ...["UPSTREAM", "MODEL", "DAY", "REQUESTS", "FAILED", "COUNTED", "PROMPT", "CACHE READ", "CACHE WRITE"],
+    ...["COMPLETION", "IMAGES", "UNPRICED", "UPSTREAM USD", "COST USD", "MARGIN USD"],
   ];
-  return tableText([titles, ...rows, total], { right: titles.map((_, column) => column).slice(3) });
+  const rows = [
+    titles,
+    ...sums.map((sum) => [sum.upstream, sum.model, dayName(sum.day), ...figureCells(sum, usd)]),
+    ["TOTAL", "", "", ...figureCells(totalOf(sums), usd)],
+  ];
+  return tableText(rows, { right: titles.map((_, column) => column).slice(3) });
 }
 
 function figureCells(
-  { tokens, upstreamCost, cost, ...counts }: UpstreamFigures,
+  { requests, failed, counted, tokens, images, unpriced, upstreamCost, cost }: UpstreamFigures,
   usd: (amount: bigint) => string,
 ): string[] {
-  const { requests, failed, counted, images, unpriced } = counts;
   const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
-  const tokenCounts = [tokens.prompt, tokens.input_cache_read, written, tokens.completion];
-  return [
-    ...[requests, failed, counted, ...tokenCounts, images, unpriced].map(String),
-    ...[upstreamCost, cost, cost - upstreamCost].map(usd),
-  ];
+  const counts = [requests, failed, counted, tokens.prompt, tokens.input_cache_read, written, tokens.completion];
+  return [...[...counts, images, unpriced].map(String), ...[upstreamCost, cost, cost - upstreamCost].map(usd)];
 }
 
 /** Formats all compared numbers, and the counts that cannot be compared. */
@@ -163,8 +146,8 @@ function comparedText(
   lines: readonly ComparedLine[],
   { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
 ): string {
-  const { counted: countedTokens, failed, attempts, requests } = totalOfUpstreams(sums);
-  const unverified = { counted: countedTokens, failed, other_attempts: attempts - requests };
+  const { counted: ownCounts, failed, attempts, requests } = totalOf(sums);
+  const unverified = { counted: ownCounts, failed, other_attempts: attempts - requests };
   const ok = lines.every(({ within }) => within);
   if (format === "json") return jsonText({ ok, lines, unverified });
   if (format === "csv") return comparedCsv(lines);

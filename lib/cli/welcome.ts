@@ -66,12 +66,11 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
       return;
     }
   }
-  const background = isDeployed() ? undefined : backgroundOf({
-    isTerminal: Deno.stdout.isTerminal(),
+  const place = isDeployed() ? {} : {
     folder: Deno.cwd(),
-    env: (name) => Deno.env.get(name),
-  });
-  const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed(), background };
+    background: backgroundOf({ isTerminal: Deno.stdout.isTerminal(), env: (name) => Deno.env.get(name) }),
+  };
+  const program = { isStandalone: Deno.build.standalone, ...place };
   const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
   writeOut(
     laterStartText({ ...origins, keys: await store.keys.summary(MAX_LISTED_KEYS), configured, addCommand: command }),

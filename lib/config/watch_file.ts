@@ -5,6 +5,7 @@
  * locks of a process on a file when it closes any descriptor of that file. A store in the same folder would lose its
  * locks, and the next command that closes the store would remove the WAL that this process writes to.
  */
+import { delay } from "../abort.ts";
 
 /** Options of {@linkcode watchFile}. */
 export interface WatchFileOptions {
@@ -32,7 +33,7 @@ const CHECK_MS = 250;
  * @returns a function that stops watching and resolves when the last check is done
  */
 export function watchFile(
-  { path, changed, since = Infinity, pause = pauseFor }: WatchFileOptions,
+  { path, changed, since = Infinity, pause = (ms, signal) => delay(ms, signal).catch(() => {}) }: WatchFileOptions,
 ): () => Promise<void> {
   const ending = new AbortController();
   const { signal } = ending;
@@ -62,19 +63,6 @@ export function watchFile(
     ending.abort();
     return watching;
   };
-}
-
-function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-  });
 }
 
 /**

@@ -6,10 +6,19 @@ import { SCRIPTS } from "./scripts.ts";
 import { MARK, SECURITY_HEADERS } from "./html.tsx";
 import { STYLE } from "./style.ts";
 
-/** The script of all pages, which shows times in the viewer's time zone. */
+/**
+ * The script of all pages, which shows times in the viewer's time zone, and ignores the second click on a button: only
+ * the page after the first one has the secret of a new key, and a second rotation would end the present secret.
+ */
 const COMMON_SCRIPT = `
 const thisYear = new Date().getFullYear();
+let sentAt = -Infinity;
 show();
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  if (performance.now() - sentAt < 2000) event.preventDefault();
+  else sentAt = performance.now();
+});
 // A script that replaces a part of the page says so.
 document.addEventListener("shown", show);
 function show() {

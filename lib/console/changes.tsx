@@ -1,14 +1,11 @@
 /** The page with the log of operators' changes. */
 import type { VNode } from "preact";
-import { changedMembers } from "../admin/changed_members.ts";
+import { changedMembers, MAX_VALUE_CHARACTERS } from "../admin/changed_members.ts";
 import { readChanges } from "../admin/changes.ts";
 import type { ChangeLine } from "../admin/schemas.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, ShortCode, Table } from "./format.tsx";
 import { CONSOLE, keyPath, queryOf, showPage } from "./html.tsx";
-
-/** Longest value that is shown in full, in characters */
-const MAX_VALUE_CHARACTERS = 120;
 
 /** `GET /admin/console/changes`. */
 export function changesPage(request: Request, context: RouteContext): Promise<Response> {

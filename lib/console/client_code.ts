@@ -1,6 +1,7 @@
 /** Writes a request as code: for curl, and for the SDKs of OpenAI, Anthropic and Google in JavaScript and Python. */
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
-import { quoted, shellWord } from "./clients.ts";
+import { shellWord } from "../text.ts";
+import { quoted } from "./clients.ts";
 import { addressOf, type PlaygroundEndpoint } from "./playground_request.ts";
 
 /** Code that sends a request. It reads the key from `SLUICE_API_KEY`. */

@@ -1,4 +1,5 @@
 /** Settings of clients. The page "Connect" shows them, and tests compare the documentation with them. */
+import { shellWord } from "../text.ts";
 
 /** The gateway and the model to connect to. */
 export interface ClientConnection {
@@ -174,9 +175,4 @@ gemini --model ${shellWord(model)}`,
 /** Returns a text as a string literal that is valid in JSON, JavaScript, Python and TOML. */
 export function quoted(text: string): string {
   return JSON.stringify(text);
-}
-
-/** Returns a text as a word of a POSIX shell, quoted if necessary. */
-export function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

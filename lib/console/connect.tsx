@@ -84,7 +84,8 @@ async function problemOf(
 /** Reads the origin of an address. @throws {GatewayError} `invalid` if it is no http or https address */
 function readOrigin(text: string): string {
   const url = URL.parse(text.trim());
-  if (url === null || url.protocol !== "http:" && url.protocol !== "https:") {
+  // A shell would run other characters, which URLs may have in a host name.
+  if (url === null || !/^https?:\/\/[\w.:[\]-]+$/.test(url.origin)) {
     throw new GatewayError("invalid", `Cannot use the address "${text}": expected one such as http://127.0.0.1:8790`);
   }
   return url.origin;

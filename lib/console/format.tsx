@@ -3,7 +3,8 @@
  */
 import type { VNode } from "preact";
 import type { BudgetState } from "../billing/reports/schemas.ts";
-import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
+import { formatUsd, parseUsd, periodText, roundUsd } from "../billing/money.ts";
+import { shortText } from "../text.ts";
 
 /**
  * Shows an amount: with cents if it is a dollar or more, otherwise with 4 decimals.
@@ -17,7 +18,7 @@ export function Usd({ usd }: { usd: string }): VNode {
 export function BudgetAmount({ budget: { budget_usd, period } }: { budget: BudgetState }): VNode {
   return (
     <>
-      <Usd usd={budget_usd} /> {period === "total" ? "in all" : `per ${period}`}
+      <Usd usd={budget_usd} /> {periodText(period)}
     </>
   );
 }
@@ -167,7 +168,7 @@ function isLong(cell: Cell): boolean {
 
 /** Shows a text as code. A text of more than `max` characters is cut; its title has all of it. */
 export function ShortCode({ text, max }: { text: string; max: number }): VNode {
-  return <code title={text}>{text.length > max ? `${text.slice(0, max)}…` : text}</code>;
+  return <code title={text}>{shortText(text, max)}</code>;
 }
 
 /** Shows values with their names. */

@@ -2,9 +2,10 @@
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { findKey } from "../access/key_admin.ts";
-import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
+import { type KeyWithBudget, keyWithBudget } from "../billing/reports/budget_report.ts";
 import { usageReport } from "../billing/reports/usage.ts";
 import { groupOf } from "../config.ts";
+import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests } from "../limits/limit_requests.ts";
 import type { KeyRecord } from "../store/keys.ts";
@@ -20,9 +21,8 @@ export async function keyDetailPage(
   { nameOrId, session, signal }: { nameOrId: string; session: ConsoleSession; signal: AbortSignal },
 ): Promise<Page> {
   const { store: { keys, ledger }, config, now } = gateway;
-  const record = await findKey(gateway.store, nameOrId);
-  const [key] = await keysWithBudgets({ ledger, config }, [record], now());
-  if (key === undefined) throw new TypeError("Cannot show a key: there is no report of it");
+  const record = await findKey(gateway, nameOrId);
+  const key = await keyWithBudget({ ledger, config }, record, now());
   const period = chartPeriod(now());
   const only = { keyId: record.id };
   const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only, signal });
@@ -56,7 +56,12 @@ export async function keyDetailPage(
           ? <p class="dim">None of its own: those of its group apply.</p>
           : <pre tabIndex={0}>{JSON.stringify(key.rules, null, 2)}</pre>}
         {session.role === "admin" && key.state !== "revoked" && (
-          <ChangeForms keyOf={key} session={session} groups={Object.keys(config.groups)} />
+          <ChangeForms
+            keyOf={key}
+            version={keyVersion(record)}
+            session={session}
+            groups={Object.keys(config.groups)}
+          />
         )}
       </>
     ),
@@ -70,9 +75,26 @@ async function readKeyLimits(gateway: Gateway, { id, group: name, rules }: KeyRe
   return await readLimits(gateway, callerLimitRequests(caller, { input: 0, output: 0 }));
 }
 
+/**
+ * Finds the key that a form is about. The form replaces all rules, and a second rotation ends the present secret, so
+ * that neither may repeat or undo what another tab or operator has done.
+ * @throws {GatewayError} `invalid` if the key was changed after the page with the form was loaded
+ */
+export async function findSeenKey(gateway: Gateway, nameOrId: string, fields: URLSearchParams): Promise<KeyRecord> {
+  const record = await findKey(gateway, nameOrId);
+  if (fields.get("version") === keyVersion(record)) return record;
+  throw new GatewayError("invalid", "The key was changed since this page was loaded: load it again and repeat this");
+}
+
+/** Returns a text that differs whenever something has changed that the forms would replace. */
+function keyVersion({ group, rules, expiresAt, former }: KeyRecord): string {
+  return JSON.stringify([group, rules, expiresAt, former?.until]);
+}
+
 function ChangeForms(
-  { keyOf: { id, name, state, group, rules, expires_at }, session, groups }: {
+  { keyOf: { id, name, state, group, rules, expires_at }, version, session, groups }: {
     keyOf: KeyWithBudget;
+    version: string;
     session: ConsoleSession;
     groups: readonly string[];
   },
@@ -85,6 +107,7 @@ function ChangeForms(
       <form class="fields" method="post" action={action}>
         <CsrfField session={session} />
         <input type="hidden" name="action" value="change" />
+        <input type="hidden" name="version" value={version} />
         <label>
           Group
           <select name="group">
@@ -104,6 +127,7 @@ function ChangeForms(
       <form class="inline" method="post" action={action}>
         <CsrfField session={session} />
         <input type="hidden" name="action" value="rotate" />
+        <input type="hidden" name="version" value={version} />
         <label>
           The present secret stays valid for
           <input name="overlap" value="24h" size={6} />

@@ -9,9 +9,10 @@ import { readPeriod } from "../billing/reports/period.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
+import { counted } from "../text.ts";
 import { Moment, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
-import { keyDetailPage } from "./key_page.tsx";
+import { findSeenKey, keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
 
 /** Largest number of keys that the page lists. The command line and the admin API list all. */
@@ -28,7 +29,7 @@ export function keysPage({ signal }: Request, context: RouteContext): Promise<Re
       body: (
         <>
           {session.role === "admin" && <NewKeyForm session={session} groups={Object.keys(gateway.config.groups)} />}
-          <h2>{keys.length < MAX_LISTED_KEYS ? `${keys.length} keys` : `The newest ${MAX_LISTED_KEYS} keys`}</h2>
+          <h2>{keys.length < MAX_LISTED_KEYS ? counted(keys.length, "key") : `The newest ${MAX_LISTED_KEYS} keys`}</h2>
           <KeyTable keys={keys} costs={costs} />
         </>
       ),
@@ -68,7 +69,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     };
     switch (action) {
       case "change": {
-        const { group, rules, expiresAt } = await findKey(gateway.store, key);
+        const { group, rules, expiresAt } = await findSeenKey(gateway, key, fields);
         const requested = {
           group: fields.get("group") ?? group,
           rules: readRules(fields, rules),
@@ -89,6 +90,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
         );
       }
       case "rotate": {
+        await findSeenKey(gateway, key, fields);
         const shown = await rotateKey(keyAdmin(context), key, {
           overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
         });
@@ -103,7 +105,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
           "disabled",
         );
       case "revoke":
-        if (fields.get("confirm") !== (await findKey(gateway.store, key)).name) {
+        if (fields.get("confirm") !== (await findKey(gateway, key)).name) {
           throw new GatewayError("invalid", "Nothing was revoked: type the name of the key to confirm");
         }
         return logAndRedirect(await revokeKey(keyAdmin(context), key), "revoke_key");

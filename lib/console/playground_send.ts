@@ -36,10 +36,10 @@ const apps = new WeakMap<Gateway, ReturnType<typeof createApp>>();
  * checked: they are about its holder, not about the operator.
  * @throws {GatewayError} `not_found` for an unknown key; `forbidden` for a revoked one; otherwise as `callerOf`
  */
-export async function findCaller({ config, store, keys }: Gateway, nameOrId: string): Promise<Caller> {
-  const record = findConfiguredKey(config, nameOrId) ?? await findKey(store, nameOrId);
+export async function findCaller(gateway: Gateway, nameOrId: string): Promise<Caller> {
+  const record = findConfiguredKey(gateway.config, nameOrId) ?? await findKey(gateway, nameOrId);
   if (record.revokedAt !== undefined) throw new GatewayError("forbidden", "This API key is revoked");
-  return callerOf(record, keys);
+  return callerOf(record, gateway.keys);
 }
 
 /**

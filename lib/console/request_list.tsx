@@ -78,14 +78,8 @@ export async function requestsCsv(request: Request, { gateway }: RouteContext): 
   const cancelled = new AbortController();
   const signal = AbortSignal.any([cancelled.signal, request.signal]);
   const texts = withoutPosition(readTexts(request, REQUEST_PARAMETERS));
-  const { store, config, now } = gateway;
-  // All pages have the same period, also if it is relative to the present.
-  const at = now();
   const find = (cursor: RequestTexts) =>
-    findRequestPage({ ...texts, ...cursor, limit: CSV_PAGE_LIMIT }, {
-      gateway: { store, config, now: () => at },
-      signal,
-    });
+    findRequestPage({ ...texts, ...cursor, limit: CSV_PAGE_LIMIT }, { gateway, signal });
   // The first page is read before the response begins, so that a wrong filter sets the status.
   let page: RequestPage | undefined = await find({});
   const encoder = new TextEncoder();

@@ -11,7 +11,13 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import { addUpstreamFigures, sumUpstreams, totalOfUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import {
+  sumsByModel,
+  sumUpstreams,
+  totalOf,
+  type UpstreamFigures,
+  type UpstreamSum,
+} from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -39,7 +45,8 @@ export async function upstreamUsage(
         <Table
           columns={["Upstream", "Its model", "#Requests", "#Failed", "#Input", "#Output", "#Images"]
             .concat(["#Cost there", "#Charged", "#Margin"])}
-          rows={wholeMonths(sums).map((sum) => [sum.upstream, sum.model, ...figureCells(sum)])}
+          rows={sumsByModel(sums).map((sum) => [sum.upstream, sum.model, ...figureCells(sum)])}
+          total={["Total", "", ...figureCells(totalOf(sums))]}
           empty="Nothing went to an upstream in this month."
         />
         <CsvLink choice={choice} />
@@ -105,19 +112,7 @@ function readSums(
   return runReport(() => sumUpstreams(parts, { ...period, signal }), "month");
 }
 
-/** Adds up the days of each upstream and model. */
-function wholeMonths(sums: readonly UpstreamSum[]): UpstreamSum[] {
-  const months = new Map<string, UpstreamSum>();
-  for (const sum of sums) {
-    const name = `${sum.upstream}\n${sum.model}`;
-    const month = months.get(name);
-    if (month === undefined) months.set(name, { ...sum, tokens: { ...sum.tokens } });
-    else addUpstreamFigures(month, sum);
-  }
-  return [...months.values()];
-}
-
-function figureCells({ tokens, upstreamCost, cost, ...sum }: UpstreamSum): VNode[] {
+function figureCells({ tokens, upstreamCost, cost, ...sum }: UpstreamFigures): VNode[] {
   return [
     <Count value={sum.requests} />,
     <Count value={sum.failed} />,
@@ -187,8 +182,8 @@ function ComparedTable({ lines }: { lines: readonly ComparedLine[] }): VNode {
 
 /** Returns a text with the numbers that a comparison cannot verify. */
 function unverifiedText(sums: readonly UpstreamSum[]): string {
-  const total = totalOfUpstreams(sums);
-  const attempts = counted(total.attempts - total.requests, "earlier attempt");
-  return `Not comparable one by one: ${counted(total.counted, "request")} whose tokens the gateway counted itself, ` +
-    `${total.failed} that failed without reported tokens, and ${attempts} at this or other upstreams.`;
+  const { counted: ownCounts, failed, attempts, requests } = totalOf(sums);
+  return `Not comparable one by one: ${counted(ownCounts, "request")} whose tokens the gateway counted itself, ` +
+    `${failed} that failed without reported tokens, and ${counted(attempts - requests, "earlier attempt")} ` +
+    "at this or other upstreams.";
 }

@@ -2,6 +2,7 @@
  * One connection of the fault server. Requests are read and answers written as raw bytes, so that an answer can break
  * any rule.
  */
+import { abortable, delay } from "../abort.ts";
 
 /** Largest request that is read, in bytes. */
 const MAX_REQUEST_BYTES = 256 * 1024 ** 2;
@@ -146,18 +147,7 @@ export function connectionOver(connection: Deno.TcpConn, signal: AbortSignal): F
         at += await connection.write(bytes.subarray(at));
       }
     },
-    wait: (ms) =>
-      new Promise((resolve, reject) => {
-        const timer = ms === undefined ? undefined : setTimeout(() => end(resolve), ms);
-        const onAbort = () => end(() => reject(signal.reason));
-        const end = (settle: () => void) => {
-          clearTimeout(timer);
-          signal.removeEventListener("abort", onAbort);
-          settle();
-        };
-        if (signal.aborted) onAbort();
-        else signal.addEventListener("abort", onAbort);
-      }),
+    wait: (ms) => ms === undefined ? abortable(Promise.withResolvers<void>().promise, signal) : delay(ms, signal),
   };
 }
 

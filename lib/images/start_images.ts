@@ -4,10 +4,10 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../billing/meter.ts";
-import { attemptsWith, headersOfAttempt, recordBrokenAnswer } from "../request/attempts.ts";
+import { headersOfAttempt, recordBrokenAnswer, tryTargets } from "../request/attempts.ts";
 import { plainFacts } from "../request/targets.ts";
 import { planChoices } from "../routing/plan.ts";
-import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import type { Attempt } from "../routing/retry.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
@@ -50,7 +50,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
   const { random, imageUpstreams } = gateway;
   let last: Attempt | undefined;
   try {
-    const feed = await attemptTargets(attemptsWith(gateway, {
+    const feed = await tryTargets(gateway, {
       requestId,
       signal,
       meter,
@@ -64,7 +64,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
       atMostOnce: true,
       send: (attempt) => startAt(last = attempt, job),
       isOver: () => signal.aborted || meter.ended || hasDisconnected(),
-    }));
+    });
     return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
   } catch (thrown) {
     signal.throwIfAborted();

@@ -27,7 +27,7 @@ export interface Operation {
 
 /** Statuses of any operation: the head of the request is malformed, or requests a WebSocket. */
 const COMMON_STATUSES = [400, 426];
-/** Further statuses of operations that require a key. */
+/** Further statuses of operations that require a key. The viewer key gets 403 for operations that may change something. */
 const KEY_STATUSES = [401, 403, 429, 500, 503];
 /** Further statuses of operations with a body. */
 const BODY_STATUSES = [404, 408, 413, 415];
@@ -49,6 +49,7 @@ export function describePaths(operations: Readonly<Record<string, Operation>>): 
 function describe(path: string, key: string, operation: Operation): JsonObject {
   const { summary, query = {}, body, files, reply, streams, others = [], status = 200 } = operation;
   const credential = ACCESS[key]?.credential ?? "none";
+  const isForViewers = credential === "admin" && key.startsWith("GET ");
   return {
     summary,
     ...(credential !== "none" && {
@@ -80,7 +81,7 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
       ...Object.fromEntries(
         [
           ...COMMON_STATUSES,
-          ...(credential === "none" ? [] : KEY_STATUSES.filter((status) => credential !== "admin" || status !== 403)),
+          ...(credential === "none" ? [] : KEY_STATUSES.filter((status) => !isForViewers || status !== 403)),
           ...(body === undefined ? [] : BODY_STATUSES),
           ...others,
         ].map((status) => otherReply(path, status)),

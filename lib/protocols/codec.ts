@@ -29,6 +29,8 @@ export interface ResponseContext {
   completedAt?: () => number;
   /** Public id of the answering model. */
   model: string;
+  /** True if the model reasons; absent: it does not. */
+  reasons?: boolean;
   /** The request body as the client sent it. */
   request: JsonObject;
   prompt: Prompt;

@@ -148,14 +148,17 @@ export class LocalResponses {
   readonly #recent: RecentResponses;
   readonly #keyId: string;
   readonly #owner = crypto.randomUUID();
-  readonly #ids = new Set<string>();
+  /** Ids of the responses; undefined after the end of the connection. */
+  #ids: Set<string> | undefined = new Set();
 
   constructor(recent: RecentResponses, keyId: string) {
     this.#recent = recent;
     this.#keyId = keyId;
   }
 
+  /** Stores a response, unless the connection has ended: an answer may be read to its end for the bill. */
   put(response: KeptResponse): void {
+    if (this.#ids === undefined) return;
     this.#recent.put(this.#owner, response, { keyId: this.#keyId });
     this.#ids.add(response.id);
   }
@@ -170,7 +173,7 @@ export class LocalResponses {
 
   /** Deletes the responses of the connection. */
   close(): void {
-    for (const id of this.#ids) this.#recent.remove(this.#owner, id);
-    this.#ids.clear();
+    for (const id of this.#ids ?? []) this.#recent.remove(this.#owner, id);
+    this.#ids = undefined;
   }
 }

@@ -120,13 +120,11 @@ export class RecentResponses {
 
   /** Finds a response, and marks it as used. */
   find(owner: string, id: string): KeptResponse | undefined {
-    this.#evict();
     return this.#markUsed(this.#entries.get(keyOf(owner, id)));
   }
 
   /** Finds the response with an output item, and marks it as used. */
   findByItem(owner: string, itemId: string): KeptResponse | undefined {
-    this.#evict();
     return this.#markUsed(this.#items.get(keyOf(owner, itemId)));
   }
 
@@ -153,8 +151,14 @@ export class RecentResponses {
     return this.#options.monotonic() + this.#limits.minutes * 60_000;
   }
 
+  /** Makes an entry the most recently used one, unless it has expired. */
   #markUsed(entry: Entry | undefined): KeptResponse | undefined {
     if (entry === undefined) return undefined;
+    if (entry.expiresAt <= this.#options.monotonic()) {
+      // Not at every use: the iteration passes the gaps of all used entries before it finds the first one.
+      this.#evict();
+      return undefined;
+    }
     const key = keyOf(entry.owner, entry.response.id);
     this.#subtract(key, entry);
     entry.expiresAt = this.#expiry();

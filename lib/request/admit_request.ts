@@ -148,6 +148,7 @@ class LazyResponseContext implements ResponseContext {
   readonly createdAt: number;
   readonly completedAt: () => number;
   readonly model: string;
+  readonly reasons: boolean;
   readonly prompt: ResponseContext["prompt"];
   readonly keeper?: NonNullable<ResponseContext["keeper"]>;
   readonly #body: ScreenedBody["body"];
@@ -162,6 +163,7 @@ class LazyResponseContext implements ResponseContext {
     this.completedAt = () => Math.floor(gateway.now() / 1000);
     this.createdAt = Math.floor(gateway.now() / 1000);
     this.model = model.id;
+    this.reasons = model.reasoning !== undefined;
     this.prompt = prompt;
     if (keeper !== undefined) this.keeper = keeper;
     this.#body = screened.body;

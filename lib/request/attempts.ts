@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
-import type { Attempt, AttemptOptions, EndedAttempt } from "../routing/retry.ts";
+import { type Attempt, type AttemptOptions, attemptTargets, type EndedAttempt } from "../routing/retry.ts";
 import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
@@ -18,24 +18,21 @@ import { type Health, type Permit, type TargetKey, targetName } from "../routing
 const MAX_MESSAGE_LENGTH = 300;
 
 /**
- * Returns the options of `attemptTargets` for a request: the caller's own, and the services of the gateway. Without a
- * deadline, the time limit of the first target applies.
+ * Tries the targets of a request until one answers, with the services of the gateway. Without a deadline, the time limit
+ * of the first target applies.
+ * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
  */
-export function attemptsWith<T>(
+export function tryTargets<T>(
   gateway: Omit<Routing, "upstreams">,
-  { requestId, signal, meter, choices, key, deadlineMs: maxMs, atMostOnce, send, isOver }:
+  { requestId, signal, meter, deadlineMs: maxMs, ...own }:
     & Pick<AttemptOptions<T>, "choices" | "key" | "atMostOnce" | "send" | "isOver">
     & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "recordAttempt" | "skip"> }
     & Partial<Pick<AttemptOptions<T>, "deadlineMs">>,
-): AttemptOptions<T> {
+): Promise<T> {
   const { health, config, observer, monotonic, random } = gateway;
-  return {
-    choices,
-    key,
-    deadlineMs: maxMs ?? deadlineMs(choices, gateway),
-    atMostOnce,
-    send,
-    isOver,
+  return attemptTargets({
+    ...own,
+    deadlineMs: maxMs ?? deadlineMs(own.choices, gateway),
     health,
     maxAttempts: config.routing.attempts,
     monotonic,
@@ -49,7 +46,7 @@ export function attemptsWith<T>(
     },
     skipped: (targets) => meter.skip(targets),
     failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
-  };
+  });
 }
 
 /** Returns the response headers that name the target of the last attempt. */

@@ -128,7 +128,8 @@ export function findNamedFallback(
   { context, param, kind }: { context: RouteContext; param: string; kind?: "embedding" | "rerank" },
 ): Model {
   try {
-    return findFallback(id, context, kind);
+    // The copy of the record keeps the first model as the requested one.
+    return findModel(id, { ...context, record: { ...context.record } }, kind);
   } catch (thrown) {
     const { kind, message, code, refusal } = toGatewayError(thrown);
     // A missing fallback makes the request invalid; the endpoint and the first model do exist.
@@ -187,9 +188,4 @@ export function findModel(id: string, context: RouteContext, kind: keyof typeof 
   const actual = kindOfModalities(model.architecture.output_modalities);
   if (actual === kind) return model;
   throw new GatewayError("invalid", `Model "${id}" ${CANNOT[kind]}${ENDPOINT_HINTS[actual]}`, { param: "model" });
-}
-
-/** Finds an alternative model. The copy of the record keeps the first model as the requested one. */
-function findFallback(id: string, context: RouteContext, kind?: keyof typeof CANNOT): Model {
-  return findModel(id, { ...context, record: { ...context.record } }, kind);
 }

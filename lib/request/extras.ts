@@ -263,21 +263,17 @@ export class ExtraPermissions {
 
   /** Records that a feature is removed. @throws {GatewayError} `invalid` if the client requires all, or for too many */
   drop(extra: Extra, name: string): void {
-    const { provider } = this.#value;
-    if (isObject(provider) && provider.require_parameters === true) throw this.refusal(extra, name);
-    this.#remove(name);
+    this.#remove(name, () => this.refusal(extra, name));
   }
 
   /** Records that a member with an unusual spelling is removed. @throws {GatewayError} as `drop` */
   dropSpelling(name: string, usual: string): void {
-    const { provider } = this.#value;
-    if (isObject(provider) && provider.require_parameters === true) {
-      throw spellingError(name, usual);
-    }
-    this.#remove(name);
+    this.#remove(name, () => spellingError(name, usual));
   }
 
-  #remove(name: string): void {
+  #remove(name: string, refusal: () => GatewayError): void {
+    const { provider } = this.#value;
+    if (isObject(provider) && provider.require_parameters === true) throw refusal();
     if (++this.#removals > MAX_REMOVALS) {
       throw new GatewayError(
         "invalid",

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, type JsonPath, withoutPaths } from "../json/mod.ts";
 import {
+  type Extra,
   extraOfTool,
   extraOfToolMember,
   type ExtrasTable,
@@ -72,11 +73,15 @@ export class ToolScreening {
     }
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return;
-    const state = stateInTool(tool);
-    if (state !== undefined && !this.#permissions.vendorState) {
-      throw this.#permissions.refusal({ asks: "vendor_state" }, param + state);
-    }
+    this.#refuseState(tool, param);
     if (!this.#permissions.takes(extra, { tool })) throw this.#permissions.refusal(extra, param);
+  }
+
+  /** Refuses a hosted tool that refers to vendor state: without its store or files it would do something else. */
+  #refuseState(tool: Json | undefined, path: string): void {
+    const state = stateInTool(tool);
+    if (state === undefined || this.#permissions.vendorState) return;
+    throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
   }
 
   /** Screens the member `tools`. @returns whether any tool is left */
@@ -151,28 +156,23 @@ export class ToolScreening {
   #mayMemberStay(name: string, value: Json | undefined, path: string): boolean {
     const extra = value === null ? undefined : extraOfToolMember(name, this.#table);
     if (extra === undefined) return true;
-    const state = stateInTool(value);
-    if (state !== undefined && !this.#permissions.vendorState) {
-      throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
-    }
-    if (this.#permissions.takes(extra)) return true;
-    this.#removed.add(name);
-    this.#permissions.drop(extra, `tools.${name}`);
-    return false;
+    this.#refuseState(value, path);
+    return this.#permissions.takes(extra) || this.#drop(extra, { name, type: name });
   }
 
   /** Returns whether a tool may stay. Records it as removed otherwise. */
   #mayStay(tool: JsonObject, path: string): boolean {
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return true;
-    const state = stateInTool(tool);
-    // Without its store or files the tool would do something else, so the request is refused.
-    if (state !== undefined && !this.#permissions.vendorState) {
-      throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
-    }
-    if (this.#permissions.takes(extra, { tool })) return true;
-    this.#removed.add(String(tool.name ?? tool.type));
-    this.#permissions.drop(extra, `tools.${String(tool.type)}`);
+    this.#refuseState(tool, path);
+    const type = String(tool.type);
+    return this.#permissions.takes(extra, { tool }) || this.#drop(extra, { name: String(tool.name ?? type), type });
+  }
+
+  /** Records that a tool is removed. @returns false */
+  #drop(extra: Extra, { name, type }: { name: string; type: string }): false {
+    this.#removed.add(name);
+    this.#permissions.drop(extra, `tools.${type}`);
     return false;
   }
 
@@ -183,29 +183,17 @@ export class ToolScreening {
   #screenEntries({ list, types }: { list: string; types: ReadonlySet<string> }): boolean {
     const entries = this.#value[list] as Json[];
     let hasTools = false;
-    let changed: Json[] | undefined;
+    const changed = new Map<number, JsonObject>();
     const cuts: JsonPath[] = [];
     for (const [index, entry] of entries.entries()) {
-      const type = isObject(entry) && typeof entry.type === "string" ? entry.type : undefined;
-      if (!isObject(entry) || type === undefined) {
-        changed?.push(entry);
-        continue;
-      }
-      if (!types.has(type) || !Array.isArray(entry.tools)) {
-        changed?.push(entry);
-        continue;
-      }
+      const definesTools = isObject(entry) && typeof entry.type === "string" && types.has(entry.type);
+      if (!definesTools || !Array.isArray(entry.tools)) continue;
       const { tools, cuts: inner } = this.#screenList(entry.tools, `${list}[${index}].tools`);
       hasTools ||= tools.length > 0;
-      if (inner.length === 0) {
-        changed?.push(entry);
-        continue;
-      }
-      changed ??= entries.slice(0, index);
+      if (inner.length > 0) changed.set(index, { ...entry, tools });
       for (const cut of inner) cuts.push([index, "tools", ...cut]);
-      changed.push({ ...entry, tools });
     }
-    if (changed !== undefined) this.#edits.cut(list, changed, cuts);
+    if (cuts.length > 0) this.#edits.cut(list, entries.map((entry, index) => changed.get(index) ?? entry), cuts);
     return hasTools;
   }
 

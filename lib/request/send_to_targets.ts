@@ -6,14 +6,14 @@ import { GatewayError } from "../errors.ts";
 import type { Meter } from "../billing/meter.ts";
 import { memberNames } from "../observe/request_record.ts";
 import type { Choice } from "../routing/plan.ts";
-import { type Attempt, type AttemptOptions, attemptTargets } from "../routing/retry.ts";
+import type { Attempt, AttemptOptions } from "../routing/retry.ts";
 import type { Answer, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./fit_context.ts";
 import { streamedAnswer } from "./open_stream.ts";
 import type { AdmittedModel } from "./admit_request.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamLoop } from "./stream_loop.ts";
-import { attemptsWith } from "./attempts.ts";
+import { tryTargets } from "./attempts.ts";
 
 /** An answer that has begun, and the attempt that got it. */
 export interface TargetAnswer {
@@ -35,7 +35,7 @@ export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput
 
 /**
  * Sends a request to one target after another until one returns a whole answer.
- * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
+ * @throws {GatewayError} as `tryTargets`
  */
 export function sendForReply(choices: readonly Choice[], state: RequestState): Promise<TargetReply> {
   return sendToTargets(choices, state, async (attempt) => {
@@ -62,17 +62,8 @@ async function sendToTargets<T>(
   send: AttemptOptions<T>["send"],
 ): Promise<T> {
   const { context: { gateway, requestId }, key, signal, meter } = state;
-  const answered = await attemptTargets(
-    attemptsWith(gateway, {
-      requestId,
-      signal,
-      meter,
-      choices,
-      key,
-      send,
-      isOver: () => signal.aborted || meter.ended || state.clientHasDisconnected,
-    }),
-  );
+  const isOver = () => signal.aborted || meter.ended || state.clientHasDisconnected;
+  const answered = await tryTargets(gateway, { requestId, signal, meter, choices, key, send, isOver });
   const { conversation, attempt } = state;
   if (conversation !== undefined && attempt !== undefined) {
     const forMs = 60_000 * gateway.config.routing.affinity_minutes;

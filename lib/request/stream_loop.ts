@@ -11,9 +11,9 @@ import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd, utf8Bytes } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
-import type { AnswerFacts } from "./client_disconnect.ts";
 import type { EventWriter } from "./event_writer.ts";
 import type { TargetMeasurement } from "./attempts.ts";
+import type { RequestState } from "./state.ts";
 import type { StreamMeter } from "./stream_meter.ts";
 
 /** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
@@ -27,18 +27,10 @@ export type StreamedAnswer =
   };
 
 /** The part of the request state that the loop calls. */
-export interface StreamedRequest {
-  /** Begins to drain an answer whose client has disconnected. @returns false if it is to be cancelled */
-  drainForBill(facts: Readonly<AnswerFacts>): boolean;
-  /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
-  drainOrCancel(): void;
-  /** Settles a request whose client disconnected and that no target answered. */
-  settleUnanswered(): void;
-  /** Settles a streamed response that no target answered. @returns the error frames for the client */
-  failUnanswered(error: GatewayError): Frame[];
-  /** Returns the frames of an error in a stream without an answer. */
-  errorFrames(error: GatewayError): Frame[];
-}
+export type StreamedRequest = Pick<
+  RequestState,
+  "drainForBill" | "drainOrCancel" | "settleUnanswered" | "failUnanswered" | "errorFrames"
+>;
 
 /** Options of a stream. */
 export interface StreamLoopOptions {
@@ -353,6 +345,7 @@ export class StreamLoop {
       return this.#stop();
     }
     const text = this.#format(request.failUnanswered(toGatewayError(thrown)));
+    this.#answer = undefined;
     this.#stage = "open";
     this.#ready.splice(0, Infinity, undefined);
     if (this.#isPulled) this.#sendText(text);
@@ -373,9 +366,10 @@ export class StreamLoop {
     return new GatewayError("too_slow", `Cannot finish this answer: the client read too slowly to ${failure}`);
   }
 
-  /** Cancels or drains an answer whose client has disconnected. */
+  /** Cancels or drains an answer whose client has disconnected. There is none if all targets failed. */
   #drainOrCancel(): void {
-    const { meter } = this.#answer as StreamedAnswer;
+    if (this.#answer === undefined) return this.#stop();
+    const { meter } = this.#answer;
     const drains = this.#options.request.drainForBill(meter.facts);
     meter.disconnected(drains);
     if (!drains || this.#ready.includes(undefined)) return this.#stop();

@@ -62,12 +62,10 @@ function factsOf(
 ): TargetFacts {
   const upstream = gateway.upstreams.get(target.upstream);
   return {
-    slugs: slugsOf(target.upstream, gateway),
-    isUp: gateway.health.isUp(target, key),
+    ...plainFacts(target, { gateway, key }),
     isNative: (upstream?.protocolFor?.(client, target) ?? client) === client,
     isIssuer: upstream !== undefined && issuers.size > 0 && issuers.has(upstream.issuerOf(target)),
     isWarm: conversation?.warm !== undefined && conversation.warm === targetName(target),
-    ...gateway.health.speed(target),
   };
 }
 

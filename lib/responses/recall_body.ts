@@ -48,7 +48,7 @@ export async function recallBody(
     });
   const recalled = (resolved: JsonBody, added: NewInput): RecalledBody => ({
     body: resolved,
-    keeper: keeperOf(body, added, memory),
+    keeper: keeperOf(body, hasHiddenBase(body, added, memory) ? { input: () => inputBytes(resolved) } : added, memory),
     compactionKeeper: () => keeperOf(body, { input: () => new Uint8Array() }, memory),
   });
   if (typeof previous === "string" && previous !== "") {
@@ -78,6 +78,11 @@ async function addedItems(items: string, last: KeptResponse | undefined, memory:
     return { input: () => utf8Bytes(items) };
   }
   return { base: { id: last.id, withOutput: false }, input: () => utf8Bytes(items.slice(earlierInput.length + 1)) };
+}
+
+/** True if the answer is stored for all connections of the key, but only this one can find the response before it. */
+function hasHiddenBase(body: JsonBody, { base }: NewInput, memory: ResponseMemory): boolean {
+  return base !== undefined && headOf(body).store !== false && memory.isLocal(base.id);
 }
 
 function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {

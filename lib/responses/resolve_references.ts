@@ -17,6 +17,9 @@ const MAX_SHOWN_LENGTH = 128;
 /** Most earlier responses of a conversation. */
 const MAX_CHAIN_LENGTH = 10_000;
 
+/** Responses of a chain that are found before yielding to the event loop. */
+const RESPONSES_PER_SLICE = 256;
+
 /** Items that are resolved before yielding to the event loop. */
 const ITEMS_PER_SLICE = 1_000;
 
@@ -39,22 +42,25 @@ export function isReference(item: Json | undefined): boolean {
  * @throws {GatewayError} `invalid` if one of the responses is not stored, or was replaced by a later one with its id
  */
 export async function recallConversation(id: string, memory: ResponseMemory): Promise<string> {
+  /** The last items first. */
   const parts: string[] = [];
   const seen = new Set<string>();
   let next: KeptResponse["base"] = { id, withOutput: true };
   while (next !== undefined) {
     const response: KeptResponse | undefined = await findNew(next.id, seen, memory);
     if (response === undefined) throw responseGone(id, memory);
-    if (next.withOutput) parts.unshift(decoder.decode(response.output));
-    parts.unshift(decoder.decode(response.input));
+    if (next.withOutput) parts.push(decoder.decode(response.output));
+    parts.push(decoder.decode(response.input));
     next = response.base;
   }
-  return joinItems(parts);
+  return joinItems(parts.reverse());
 }
 
 /** Finds the next response of a chain; undefined if the chain has its id already, as upstreams may repeat ids. */
 async function findNew(id: string, seen: Set<string>, memory: ResponseMemory): Promise<KeptResponse | undefined> {
   if (seen.has(id) || seen.size >= MAX_CHAIN_LENGTH) return undefined;
+  // Finding a response in memory does not yield to the event loop.
+  if (seen.size % RESPONSES_PER_SLICE === RESPONSES_PER_SLICE - 1) await yieldToEventLoop();
   seen.add(id);
   return await memory.find(id);
 }
@@ -132,10 +138,10 @@ export async function sharedInput(response: KeptResponse, memory: ResponseMemory
   for (let { base } = response; base !== undefined;) {
     const earlier = base.withOutput ? undefined : await findNew(base.id, seen, memory);
     if (earlier === undefined) return undefined;
-    parts.unshift(decoder.decode(earlier.input));
+    parts.push(decoder.decode(earlier.input));
     base = earlier.base;
   }
-  return joinItems(parts);
+  return joinItems(parts.reverse());
 }
 
 /** Joins lists of items with commas. Lists may be empty, or have white space around their items. */

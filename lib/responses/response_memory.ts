@@ -12,6 +12,8 @@ export interface ResponseMemory {
   find(id: string): Promise<KeptResponse | undefined>;
   /** Finds the response that has an output item; undefined if none is stored. */
   findByItem(itemId: string): Promise<KeptResponse | undefined>;
+  /** True if only this connection can find a response. */
+  isLocal(id: string): boolean;
   /** The API key, with which compactions are encrypted. */
   readonly secret: string;
   /** Stores a response. @param isStored true if other connections of the key may refer to it */
@@ -26,6 +28,7 @@ export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory 
     keepsAll: false,
     find: (id) => recall.find(owner, id),
     findByItem: (itemId) => recall.findByItem(owner, itemId),
+    isLocal: () => false,
     put: (response, isStored) => isStored ? recall.put(owner, response) : undefined,
   };
 }
@@ -38,6 +41,7 @@ export function connectionMemory(local: LocalResponses, shared: ResponseMemory):
     keepsAll: true,
     find: async (id) => local.find(id) ?? await shared.find(id),
     findByItem: async (itemId) => local.findByItem(itemId) ?? await shared.findByItem(itemId),
+    isLocal: (id) => local.find(id) !== undefined,
     put(response, isStored) {
       if (isStored) return shared.put(response, true);
       local.put(response);

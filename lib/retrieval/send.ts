@@ -7,9 +7,9 @@ import { ClientWatch } from "../request/client_disconnect.ts";
 import { droppedHeader } from "../request/write_response.ts";
 import type { MeteredWork } from "../request/request_meter.ts";
 import { takeModelLimits } from "../request/send_to_targets.ts";
-import { attemptsWith, headersOfAttempt } from "../request/attempts.ts";
+import { headersOfAttempt, tryTargets } from "../request/attempts.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
-import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import type { Attempt } from "../routing/retry.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { AdmittedCandidate } from "./admit.ts";
 import { drainRetrieval, planRetrievalTargets } from "./plan_targets.ts";
@@ -37,7 +37,7 @@ export interface RetrievalAnswer<R extends RetrievalRequest, A> {
 /**
  * Sends a request to one target after another until one answers. Headers that name the last target are added to the
  * answer.
- * @throws {GatewayError} as `attemptTargets`; the abort reason if the client disconnected and the answer is not drained
+ * @throws {GatewayError} as `tryTargets`; the abort reason if the client disconnected and the answer is not drained
  */
 export async function sendRetrieval<R extends RetrievalRequest, A>(
   work: RetrievalWork<R, A>,
@@ -57,7 +57,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
     disconnected: () => last !== undefined && drainRetrieval(last.candidate, meter, context) || upstreamCall.abort(),
   });
   try {
-    const answer = await attemptTargets(attemptsWith(gateway, {
+    const answer = await tryTargets(gateway, {
       requestId,
       signal: upstreamCall.signal,
       meter,
@@ -85,7 +85,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         context.answerHeaders.push(...droppedHeader(dropped));
         return { answer, candidate };
       },
-    }));
+    });
     return { ...answer, clientHasDisconnected: watch.hasDisconnected };
   } finally {
     watch.stop();

@@ -7,8 +7,9 @@
  * the request. It counts for all keys if other keys have failed as well, or if no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
+import type { StartTimer } from "../start_timer.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
-import type { RetryBudget } from "./target_statistics.ts";
+import type { HealthTracker } from "./health_tracker.ts";
 
 /** When a breaker opens, and for how long. */
 export interface BreakerOptions {
@@ -149,39 +150,8 @@ export interface TargetSpeed {
   tokensPerSecond(share: number): number | undefined;
 }
 
-/** Tracks the health of targets. */
-export interface Health {
-  /**
-   * Requests a permit for one attempt.
-   * @param now time by the monotonic clock, if the caller already knows it
-   */
-  acquirePermit(request: PermitRequest, now?: number): PermitDecision;
-  /** Returns why a permit would be refused now; `undefined` if it would be granted. */
-  unavailability(target: TargetKey, key: string): Unavailability | undefined;
-  /**
-   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up
-   * only when a probe was answered.
-   */
-  isUp(target: TargetKey, key: string): boolean;
-  /** Returns the budget of retries at a target, which all requests share. */
-  retryBudget(target: TargetKey): RetryBudget;
-  /** Returns true if this key, or several other keys, had failures since the target's last success. */
-  isFailing(target: TargetKey, key: string): boolean;
-  /** Counts an outcome. An answer that begins and then breaks off is reported twice. */
-  report(permit: Permit, outcome: TargetOutcome): void;
-  /** Counts a measured speed. */
-  recordSpeed(target: TargetKey, measured: { firstMs?: number; tokensPerSecond?: number }): void;
-  /** Returns the measured speed of a target. */
-  speed(target: TargetKey): TargetSpeed;
-  /** Returns the states of all targets that were used. */
-  snapshot(): HealthRow[];
-  /** Applies another configuration. Counted outcomes stay unless the window changes. Refused keys are probed again. */
-  reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
-  /** Probes refused keys at once. */
-  renewKeys(): void;
-  /** Cancels timers and probes. */
-  close(): void;
-}
+/** The public members of a health tracker, which tests may replace. */
+export type Health = Pick<HealthTracker, keyof HealthTracker>;
 
 /** Options of a health tracker. */
 export interface HealthOptions {
@@ -194,11 +164,8 @@ export interface HealthOptions {
   random: () => number;
   /** Absent: no upstream is probed. */
   probe?: UpstreamProbe;
-  /**
-   * Calls a function later and returns a function that cancels the call; absent: timers that do not keep the process
-   * alive.
-   */
-  later?: (ms: number, run: () => void) => () => void;
+  /** Absent: `setTimeout`. */
+  later?: StartTimer;
   /** Called at each change. */
   changed?: (change: HealthChange) => void;
 }

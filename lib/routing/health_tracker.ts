@@ -4,7 +4,6 @@
 import type { BreakerScope } from "./circuit_breaker.ts";
 import {
   type BreakerOptions,
-  type Health,
   type HealthChange,
   type HealthOptions,
   type HealthRow,
@@ -20,6 +19,7 @@ import {
   type UpstreamProbe,
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
+import { startTimer } from "../start_timer.ts";
 import { TargetHealth } from "./target_health.ts";
 import type { RetryBudget } from "./target_statistics.ts";
 
@@ -28,12 +28,8 @@ const JITTER = 0.2;
 /** Pause of a target that is at its limit and names no time, in milliseconds. */
 const DEFAULT_COOL_MS = 1_000;
 
-/** Creates a health tracker without outcomes. */
-export function createHealth(options: HealthOptions): Health {
-  return new HealthTracker(options);
-}
-
-class HealthTracker implements Health {
+/** Tracks the health of targets. Without outcomes at first. */
+export class HealthTracker {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   #probe: UpstreamProbe;
@@ -55,7 +51,19 @@ class HealthTracker implements Health {
     this.#probe = options.probe ?? (() => undefined);
   }
 
-  reconfigure({ breaker, probe }: Parameters<Health["reconfigure"]>[0]): void {
+  /**
+   * Applies another configuration, and forgets targets that no model has any more. Counted outcomes stay unless the
+   * window changes. Refused keys are probed again.
+   */
+  reconfigure(
+    { breaker, models, probe }: {
+      breaker: BreakerOptions;
+      models: readonly { readonly targets: readonly TargetKey[] }[];
+      probe?: UpstreamProbe;
+    },
+  ): void {
+    const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
+    for (const name of this.#targets.keys()) if (!configured.has(name)) this.#targets.delete(name);
     if (breaker.windowMs !== this.#breaker.windowMs) {
       for (const target of this.#targets.values()) target.restart(breaker.windowMs);
     }
@@ -66,10 +74,12 @@ class HealthTracker implements Health {
     this.renewKeys();
   }
 
+  /** Probes refused keys at once. */
   renewKeys(): void {
     for (const check of this.#keyChecks.values()) check.renew();
   }
 
+  /** Cancels timers and probes. */
   close(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
@@ -82,21 +92,26 @@ class HealthTracker implements Health {
     let health = this.#byObject.get(target);
     if (health !== undefined) return health;
     const name = targetName(target);
-    health = this.#targets.get(name) ?? new TargetHealth(target, this.#breaker.windowMs);
-    this.#targets.set(name, health);
+    health = this.#targets.get(name);
+    if (health === undefined) {
+      health = new TargetHealth(target, this.#breaker.windowMs);
+      this.#targets.set(name, health);
+      // Its permits are still reported when a reload has removed the target.
+      this.#byObject.set(health.target, health);
+    }
     this.#byObject.set(target, health);
     return health;
   }
 
-  /** Returns the health of a target; undefined if the target was never used. */
-  #find(target: TargetKey): TargetHealth | undefined {
-    return this.#byObject.get(target) ?? this.#targets.get(targetName(target));
-  }
-
+  /** Returns the budget of retries at a target, which all requests share. */
   retryBudget(target: TargetKey): RetryBudget {
     return this.#healthOf(target).retryBudget;
   }
 
+  /**
+   * Requests a permit for one attempt.
+   * @param now time by the monotonic clock, if the caller already knows it
+   */
   acquirePermit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
     const health = this.#healthOf(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
@@ -106,19 +121,25 @@ class HealthTracker implements Health {
     return { granted: false, ...unavailable };
   }
 
+  /** Returns why a permit would be refused now; `undefined` if it would be granted. */
   unavailability(target: TargetKey, key: string): Unavailability | undefined {
     return this.#unavailability(this.#healthOf(target), { key, now: this.#options.monotonic() });
   }
 
+  /**
+   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up
+   * only when a probe was answered.
+   */
   isUp(target: TargetKey, key: string): boolean {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);
     return this.#unavailability(health, { key, now }) === undefined && health.mayLead(key, now);
   }
 
+  /** Returns true if this key, or several other keys, had failures since the target's last success. */
   isFailing(target: TargetKey, key: string): boolean {
-    const streak = this.#find(target)?.streak;
-    return streak !== undefined && (streak.of(key) > 0 || streak.withoutWorstKey > 0);
+    const { streak } = this.#healthOf(target);
+    return streak.of(key) > 0 || streak.withoutWorstKey > 0;
   }
 
   #unavailability(
@@ -133,6 +154,7 @@ class HealthTracker implements Health {
     return { why: quarantineMs > 0 ? "quarantined" : openMs > 0 ? "open" : "cooling", waitMs };
   }
 
+  /** Counts an outcome. An answer that begins and then breaks off is reported twice. */
   report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(permit.target);
@@ -182,7 +204,7 @@ class HealthTracker implements Health {
   }
 
   #isOpen(target: TargetKey, key?: string): boolean {
-    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#find(target)?.isOpen(key) === true;
+    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#healthOf(target).isOpen(key);
   }
 
   #open(health: TargetHealth, scope: BreakerScope, now: number): void {
@@ -191,12 +213,13 @@ class HealthTracker implements Health {
     const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#withJitter);
     this.#changed(health, scope, { change: "opened", forMs });
     const { epoch } = breaker;
-    const isCurrent = () => breaker.epoch === epoch;
-    this.#later(forMs, () => {
+    const name = targetName(health.target);
+    const isCurrent = () => breaker.epoch === epoch && this.#targets.get(name) === health;
+    this.#later(() => {
       if (!isCurrent()) return;
       this.#changed(health, scope, { change: "half_open", forMs: 0 });
       this.#probeUntilUp(health, { breaker, isCurrent, everyMs: forMs });
-    });
+    }, forMs);
   }
 
   /** Probes the upstream of a half-open target until it answers. */
@@ -214,9 +237,9 @@ class HealthTracker implements Health {
       if (!isCurrent()) return;
       breaker.probed(answer === "down" ? "down" : "up");
       if (answer === "down") {
-        this.#later(everyMs, () => {
+        this.#later(() => {
           if (isCurrent()) this.#probeUntilUp(health, { breaker, isCurrent, everyMs });
-        });
+        }, everyMs);
       }
     });
   }
@@ -232,14 +255,14 @@ class HealthTracker implements Health {
     this.#options.changed?.({ upstream: target.upstream, model: targetModelName(target), change, ...scope, forMs });
   }
 
-  #later(ms: number, run: () => void): () => void {
+  #later(run: () => void, ms: number): () => void {
     // A probe may be answered after `close`.
     if (this.#closing.signal.aborted) return () => {};
-    const { later = startUnrefTimer } = this.#options;
-    const cancel = later(ms, () => {
+    const { later = startTimer } = this.#options;
+    const cancel = later(() => {
       this.#timers.delete(cancel);
       run();
-    });
+    }, ms);
     this.#timers.add(cancel);
     return () => {
       this.#timers.delete(cancel);
@@ -247,6 +270,7 @@ class HealthTracker implements Health {
     };
   }
 
+  /** Counts a measured speed. */
   recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);
@@ -254,15 +278,17 @@ class HealthTracker implements Health {
     if (tokensPerSecond !== undefined) health.tokensPerSecond.add(tokensPerSecond, now);
   }
 
+  /** Returns the measured speed of a target. */
   speed(target: TargetKey): TargetSpeed {
-    const health = this.#find(target);
+    const { firstMs, tokensPerSecond } = this.#healthOf(target);
     const now = this.#options.monotonic();
     return {
-      firstMs: (share) => health?.firstMs.percentile(share, now),
-      tokensPerSecond: (share) => health?.tokensPerSecond.reached(share, now),
+      firstMs: (share) => firstMs.percentile(share, now),
+      tokensPerSecond: (share) => tokensPerSecond.reached(share, now),
     };
   }
 
+  /** Returns the states of all targets that were used. */
   snapshot(): HealthRow[] {
     const now = this.#options.monotonic();
     return [...this.#targets.values()].map((health) => {
@@ -295,16 +321,10 @@ class HealthTracker implements Health {
       probe: () => this.#probe(upstream, this.#closing.signal),
       monotonic: this.#options.monotonic,
       jitter: this.#withJitter,
-      later: (ms, run) => this.#later(ms, run),
+      later: (run, ms) => this.#later(run, ms),
       changed: (change, forMs) => this.#options.changed?.({ upstream, model, change, scope: "upstream", forMs }),
     });
     this.#keyChecks.set(upstream, check);
     return check;
   }
-}
-
-function startUnrefTimer(ms: number, run: () => void): () => void {
-  const timer = setTimeout(run, ms);
-  Deno.unrefTimer(timer);
-  return () => clearTimeout(timer);
 }

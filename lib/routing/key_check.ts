@@ -2,6 +2,7 @@
  * Checks whether an upstream accepts the gateway's key. Only a probe decides, because it contains nothing from a
  * client: no client's request can make an upstream unavailable for others.
  */
+import type { StartTimer } from "../start_timer.ts";
 import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 
 /** Shortest time between two probes that requests cause, in milliseconds. */
@@ -18,8 +19,7 @@ export interface KeyCheckOptions {
   monotonic: () => number;
   /** Varies a time at random. */
   jitter: (ms: number) => number;
-  /** Calls a function later, and returns a function that cancels the call. */
-  later: (ms: number, run: () => void) => () => void;
+  later: StartTimer;
   /** Called when the key is refused, with the time until the next probe, and when it is accepted again. */
   changed: (change: "key_refused" | "key_accepted", forMs: number) => void;
 }
@@ -80,12 +80,6 @@ export class KeyCheck {
     if (this.#isRefused && this.probe() === undefined) this.#accept();
   }
 
-  /** Cancels the next probe. */
-  close(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-  }
-
   #takeAnswer(answer: ProbeAnswer): void {
     if (answer === "refused") this.#refuse();
     else if (answer === "up" && this.#isRefused) this.#accept();
@@ -101,7 +95,7 @@ export class KeyCheck {
   }
 
   #accept(): void {
-    this.close();
+    this.#cancel?.();
     this.#isRefused = false;
     this.#options.changed("key_accepted", 0);
   }
@@ -111,9 +105,6 @@ export class KeyCheck {
     const forMs = jitter(Math.min(MAX_REPEAT_MS, REPEAT_MS * 2 ** Math.min(this.#refusals - 1, 10)));
     this.#nextAt = monotonic() + forMs;
     this.#cancel?.();
-    this.#cancel = later(forMs, () => {
-      this.#cancel = undefined;
-      void this.probe();
-    });
+    this.#cancel = later(() => void this.probe(), forMs);
   }
 }

@@ -222,17 +222,16 @@ class TargetAttempts<T> {
   /** Waits for a target that has said when it can be tried again. @returns `undefined` if waiting does not help */
   async #wait(): Promise<NextCandidate | undefined> {
     const { random, pause, deadlineMs } = this.#parts;
-    while (this.#attempts > 0 && this.#waitedMs < MAX_WAIT_MS) {
+    while (this.#attempts > 0) {
       const waits = this.#toRepeat.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
-      // Without a candidate the wait is infinite.
-      if (this.#elapsedMs() + ms > deadlineMs) return undefined;
       this.#waitedMs += ms;
+      // Without a candidate the wait is infinite. Another request may have got a longer pause than this one.
+      if (this.#waitedMs > MAX_WAIT_MS || this.#elapsedMs() + ms > deadlineMs) return undefined;
       await pause(ms);
       const next = this.#find([...this.#remaining, ...this.#toRepeat]);
       if (next !== undefined) return next;
     }
-    return undefined;
   }
 
   /** Returns the milliseconds until a candidate can be tried again; `undefined` if they are not known. */

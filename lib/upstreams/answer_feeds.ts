@@ -200,6 +200,8 @@ export interface EventTranslation {
   /** Reverses in the answer what `adaptPrompt` changed in the prompt. */
   restore: Machine<ReplyEvent, ReplyEvent>;
   estimator: UsageEstimator;
+  /** Returns an error of the upstream with the client's names of parameters. */
+  inClientTerms(error: GatewayError): GatewayError;
 }
 
 /**
@@ -209,7 +211,7 @@ export interface EventTranslation {
 export function translatedFeed(
   incoming: Incoming,
   filter: ContentFilter | undefined,
-  { reader, restore, estimator }: EventTranslation,
+  { reader, restore, estimator, inClientTerms }: EventTranslation,
 ): EventFeed {
   const decoder = new FrameDecoder(filter);
   /** True after the end of the answer. */
@@ -265,9 +267,10 @@ export function translatedFeed(
     }
     over ||= ended;
     let isComplete = false;
-    for (const { type } of events) {
-      if (type === "finish") isComplete = true;
-      if (type === "finish" || type === "error") over = true;
+    for (const event of events) {
+      if (event.type === "finish") isComplete = true;
+      if (event.type === "error") event.error = inClientTerms(event.error);
+      if (event.type === "finish" || event.type === "error") over = true;
     }
     if (over) endReading(incoming, isComplete);
     return events.length === 0 ? undefined : estimator.estimate(events);

@@ -36,7 +36,7 @@ const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity
  * @throws {GatewayError} `invalid` if the client requires all parameters and one is dropped
  */
 export function relayBody(
-  { client, prompt, target, dropped }: Call,
+  { client, prompt, model, target, dropped }: Call,
   { relay, quirk }: { relay: Relay; quirk: Quirk },
 ): ResendableBody {
   const removed = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
@@ -46,7 +46,7 @@ export function relayBody(
   const relayEdits = keeperEdits === NO_EDITS ? streamEdits : { ...streamEdits, ...keeperEdits };
   const quirkChanges = quirk.body === undefined ? NO_EDITS : quirkEdits(
     sentBody(parsedPart(client, { prompt, quirk }), { removed, relayEdits }),
-    (body) => quirk.body?.(body, prompt, dropped) ?? body,
+    (body) => quirk.body?.(body, prompt, dropped, model) ?? body,
   );
   dropped.refuseIfRequired(prompt);
   const edits: Edits = {

@@ -3,7 +3,6 @@
  */
 import type { GatewayError } from "../errors.ts";
 import { inClientTerms } from "../protocols/canonical/client_parameter_names.ts";
-import type { Frame } from "../protocols/codec.ts";
 import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
@@ -55,7 +54,7 @@ function* translateSteps(
   const adapted = yield* adaptPrompt(prompt, { ...target, protocol });
   yield;
   const wireBody = yield* codec.writePrompt(adapted.prompt, target);
-  const body = quirk.body?.(wireBody, adapted.prompt, dropped) ?? wireBody;
+  const body = quirk.body?.(wireBody, adapted.prompt, dropped, row) ?? wireBody;
   dropped.refuseIfRequired(prompt);
   const { limit, restore } = adapted;
   return { body, restore, ...(limit !== undefined && { limit }) };
@@ -85,9 +84,10 @@ export async function translationAttempt(
     inClientTerms: mapError,
     stream(incoming) {
       const machines = {
-        reader: withErrors(codec.reader(origin), mapError),
+        reader: codec.reader(origin),
         restore: restore(),
         estimator: new UsageEstimator(call),
+        inClientTerms: mapError,
       };
       return answered(translatedFeed(incoming, filter, machines));
     },
@@ -96,18 +96,6 @@ export async function translationAttempt(
       return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
     },
   };
-}
-
-/** Returns the reader with its errors mapped. */
-function withErrors(
-  reader: Machine<Frame, ReplyEvent>,
-  map: (error: GatewayError) => GatewayError,
-): Machine<Frame, ReplyEvent> {
-  const mapLast = (events: ReplyEvent[]) => {
-    const last = events.at(-1);
-    return last?.type === "error" ? events.with(-1, { ...last, error: map(last.error) }) : events;
-  };
-  return { push: (frame) => mapLast(reader.push(frame)), end: () => mapLast(reader.end()) };
 }
 
 /** Writes a translated body. Long texts are copied from the client's body, which is faster than encoding them again. */

@@ -132,16 +132,8 @@ Deno.test("by upstream, lines are per model and day, and pruned days are rejecte
     by: "upstream",
     lines: [one, two, other],
     total: {
-      ...{
-        requests: 4,
-        attempts: 5,
-        failed: 0,
-        counted: 1,
-        tokens: { ...NO_TOKENS, prompt: 4 },
-        images: 0,
-        unpriced: 0,
-      },
-      ...{ upstream_usd: "0", cost_usd: "0.000000001113", margin_usd: "0.000000001113" },
+      ...{ requests: 4, attempts: 5, failed: 0, counted: 1, tokens: { ...NO_TOKENS, prompt: 4 }, images: 0 },
+      ...{ unpriced: 0, upstream_usd: "0", cost_usd: "0.000000001113", margin_usd: "0.000000001113" },
     },
   });
   const single = await ask(gateway, `GET /usage?by=upstream&upstream=other&since=2026-03-01&${until}`);

@@ -46,6 +46,7 @@ Deno.test("parseArguments() reports unknown arguments in one line", () => {
   const cases: [string, string][] = [
     ["start", 'Unknown command "start"; known: serve, init, keys add'],
     ["keys", 'Unknown command "keys"; known: keys add, keys list'],
+    ["--help start", 'Unknown command "start"; known: serve, init, keys add'],
     ["help start", 'Unknown command "start"; known: serve, init, keys add'],
     ["start --help", 'Unknown command "start"; known: serve, init, keys add'],
     ["keys drop ci", 'Unknown command "keys drop"'],

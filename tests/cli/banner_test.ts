@@ -9,6 +9,8 @@ import {
 } from "../../lib/cli/banner.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
 
+const ROOT = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
+
 Deno.test("originOf() returns an address that local clients can use", () => {
   const cases: [string, string][] = [
     ["127.0.0.1", "http://127.0.0.1:80"],
@@ -21,15 +23,17 @@ Deno.test("originOf() returns an address that local clients can use", () => {
 });
 
 Deno.test("addCommand() prints the command of this program without a password", () => {
-  const here = { isStandalone: true, isDeployed: false };
+  const here = { isStandalone: true, folder: "/srv" };
   const cases: [Parameters<typeof addCommand>, string][] = [
     [[{}, here], "sluice keys add NAME"],
-    [[{}, { ...here, isStandalone: false }], "npx -y deno@2.9.6 task sluice keys add NAME"],
+    [[{}, { isStandalone: false, folder: ROOT }], "npx -y deno@2.9.6 task sluice keys add NAME"],
+    [[{}, { ...here, isStandalone: false }], `npx -y deno@2.9.6 run -A ${ROOT}/main.ts keys add NAME`],
+    [[{ config: "my conf.jsonc" }, here], "sluice keys add NAME --config 'my conf.jsonc'"],
     [[{ config: "a.jsonc", store: "sqlite:b" }, here], "sluice keys add NAME --config a.jsonc --store sqlite:b"],
     [[{ store: "postgres://u@db/s" }, here], "sluice keys add NAME --store postgres://u@db/s"],
     [[{ store: "postgres://u:hunter2@db/s" }, here], "SLUICE_STORE=ADDRESS sluice keys add NAME"],
     [
-      [{}, { isStandalone: false, isDeployed: true }],
+      [{}, { isStandalone: false }],
       "SLUICE_STORE=ADDRESS npx -y deno@2.9.6 task sluice keys add NAME",
     ],
   ];
@@ -49,11 +53,11 @@ Deno.test("addCommand() names the machine, container or user without a terminal"
     ],
   ];
   for (const [env, flags, text] of cases) {
-    const background = backgroundOf({ isTerminal: false, folder: "/srv", env: (name) => env[name] });
+    const background = backgroundOf({ isTerminal: false, env: (name) => env[name] });
     assert(background !== undefined);
-    assertEquals(addCommand(flags, { isStandalone: true, isDeployed: false, background }), text);
+    assertEquals(addCommand(flags, { isStandalone: true, folder: "/srv", background }), text);
   }
-  assertEquals(backgroundOf({ isTerminal: true, folder: "/srv", env: () => "set" }), undefined);
+  assertEquals(backgroundOf({ isTerminal: true, env: () => "set" }), undefined);
 });
 
 Deno.test("the first start prints key, curl command and client settings", () => {

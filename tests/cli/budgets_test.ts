@@ -106,6 +106,9 @@ async function behaves(place: Place): Promise<void> {
       `spent:       ${COST} of 3 USD per week, 0 held, 2.99991375 left, resets at ${anna?.resets_at}`,
     );
 
+    const other = await run(["budgets", "--scope", "key", "--key", "bert", "--user", "u-7"], place);
+    assertEquals([other.code, other.err], [2, 'Cannot use scope "key" together with "user"; see "sluice help"\n']);
+
     const sums = async (...flags: string[]) => {
       const { lines, total } = JSON.parse((await run(["usage", "--today", "--json", ...flags], place)).out);
       return [lines.map(({ name, then_name, requests }: JsonObject) => [name, then_name, requests]), total.requests];

@@ -140,15 +140,12 @@ Deno.test("a first start without a terminal makes no key, and its command for on
     try {
       assertStringIncludes(gateway.banner, "No API key is in use");
       const [, command = ""] = /Add a key: (.*)/.exec(gateway.banner) ?? [];
-      const real = command.replace("npx -y deno@2.9.6 task sluice", '"$DENO" run -A --no-check "$MAIN"').replace(
-        "NAME",
-        "first",
-      );
+      const real = command.replace("npx -y deno@2.9.6 run -A", '"$DENO" run -A --no-check').replace("NAME", "first");
       assert(real !== command, command);
       const { code, stdout } = await new Deno.Command("sh", {
         args: ["-c", real],
         cwd: "/",
-        env: { DENO: Deno.execPath(), MAIN: `${ROOT}main.ts` },
+        env: { DENO: Deno.execPath() },
       }).output();
       assertEquals(code, 0);
       const key = new TextDecoder().decode(stdout).trim();
@@ -206,7 +203,7 @@ Deno.test("where init may not write, it shows a command that prints the same con
       "OLLAMA_KEY",
     ]);
     assertEquals([refused.code, refused.out], [1, ""]);
-    const [, command = ""] = /Print it instead: .*sluice (init .*) > sluice\.jsonc\n$/.exec(refused.err) ?? [];
+    const [, command = ""] = /Print it instead: .*main\.ts (init .*) > sluice\.jsonc\n$/.exec(refused.err) ?? [];
     const printed = await limited(command.replaceAll("'", "").split(" "));
     assertEquals([printed.code, printed.err], [0, ""]);
     for (const part of ['"ollama/llama3.2"', '"model": "llama3.2"', '"model": "acme/two"', '{ "env": "OLLAMA_KEY" }']) {

@@ -64,7 +64,7 @@ postgresTest(
       const import_ = (env: Record<string, string>, input: string) => run(["keys", "import"], { folder, env, input });
       const report = (added: number, present: number) => ({
         code: 0,
-        out: `Imported ${added} keys; ${present} were there already\n`,
+        out: `Imported ${added} ${added === 1 ? "key" : "keys"}; the store had ${present} already\n`,
         err: "",
       });
       assertEquals(await import_(shared, exported.out), report(6, 0));

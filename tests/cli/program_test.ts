@@ -4,6 +4,7 @@ import { skipInQuick } from "../support/skip.ts";
 
 if (skipInQuick("A process of its own for each command")) reuseProcess();
 
+const ROOT = new URL("../../", import.meta.url).pathname;
 const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
 
 function keyIn(text: string): string {
@@ -43,7 +44,7 @@ Deno.test({
       const second = await start(["serve"], { folder });
       assertEquals(keyIn(second.banner), "");
       assertStringIncludes(second.banner, 'API key "default" exists since');
-      assertStringIncludes(second.banner, "npx -y deno@2.9.6 task sluice keys add NAME\n");
+      assertStringIncludes(second.banner, `npx -y deno@2.9.6 run -A ${ROOT}main.ts keys add NAME\n`);
       assertEquals((await chat(second, key)).status, 200);
       second.kill("SIGINT");
       const ended = await second.ended;
@@ -63,7 +64,7 @@ Deno.test("a first start without a terminal creates no key and explains how to c
     assertEquals(
       first.banner,
       `Sluice listens on ${first.origin}\n\nNo API key is in use\n` +
-        `Add a key: cd ${folder} && npx -y deno@2.9.6 task sluice keys add NAME\n\n`,
+        `Add a key: cd ${folder} && npx -y deno@2.9.6 run -A ${ROOT}main.ts keys add NAME\n\n`,
     );
     const added = await run(["keys", "add", "first"], { folder });
     assertEquals([added.code, await status(first, keyIn(added.out))], [0, 200]);
@@ -85,7 +86,7 @@ Deno.test("keys add, list and revoke print what they did and why they failed", (
         'Cannot add a key "x": unknown group "nobody"; known: ops, default\n',
       ],
       [["keys", "revoke", "nobody"], 'Cannot revoke key "nobody": there is no key with this name or id\n'],
-      [["keys", "list", "--store", "memory:"], "Cannot reach the keys"],
+      [["keys", "list", "--store", "memory:"], 'Cannot read the store: it is "memory:"'],
     ];
     for (const [args, line] of refused) {
       const { code, out, err } = await run(args, { folder });
@@ -212,6 +213,17 @@ Deno.test("an unknown command or flag exits with code 2 and one line", () =>
     }
   }));
 
+Deno.test({
+  name: "a command whose result cannot be written, as the disk is full, fails and says so",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      const under: [string, ...string[]] = ["sh", "-c", '"$@" > /dev/full', "sh"];
+      const { code, err } = await run(["version"], { folder, under });
+      assertEquals([code, err], [1, "Cannot write the result: No space left on device (os error 28)\n"]);
+    }),
+});
+
 Deno.test("a port in use ends the start with one line, and creates no key", () =>
   inFolder(async (folder) => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -261,6 +273,8 @@ Deno.test("health checks the configured gateway", () =>
     const gateway = await start([], { folder });
     const port = new URL(gateway.origin).port;
     assertEquals((await run(["health", "--port", port], { folder })).code, 0);
+    const under: [string, string] = ["env", "HTTP_PROXY=http://127.0.0.1:1"];
+    assertEquals((await run(["health", "--port", port], { folder, under })).code, 0);
     gateway.kill("SIGTERM");
     await gateway.ended;
     const { code, err } = await run(["health", "--port", port], { folder });

@@ -66,6 +66,14 @@ const CHAT: [string, Body][] = [
       { role: "tool", tool_call_id: "call_1", content: [{ type: "text", text: "Snow" }] },
     ],
   }],
+  ["OpenRouter's provider of the AI SDK: results with the tool's name", {
+    provider: { require_parameters: true },
+    messages: [
+      { role: "user", content: "Weather?" },
+      { role: "assistant", content: "", tool_calls: [CHAT_CALL] },
+      { role: "tool", tool_call_id: "call_1", name: "weather", content: "Snow" },
+    ],
+  }],
   ["pi: developer role, effort and store", {
     messages: [
       { role: "developer", content: "Be brief." },

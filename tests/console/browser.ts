@@ -32,12 +32,13 @@ export class Browser {
     return this.#load(path, {});
   }
 
-  /** Sends a form as this browser would, with the token of the page that it is on. */
+  /** Sends a form as this browser would, with the hidden fields of the page that it is on. */
   async post(path: string, fields: Record<string, string>, headers: HeadersInit = {}): Promise<LoadedPage> {
-    const csrf = this.cookie === "" ? "" : csrfOf((await this.get()).html);
+    const { html } = this.cookie === "" ? { html: "" } : await this.get(path.startsWith("/keys/") ? path : "");
+    const version = /name="version" value="([^"]+)"/.exec(html)?.[1]?.replaceAll("&quot;", '"') ?? "";
     return await this.#load(path, {
       method: "POST",
-      body: new URLSearchParams({ csrf, ...fields }),
+      body: new URLSearchParams({ csrf: csrfOf(html), version, ...fields }),
       headers: { origin: this.#origin, ...headers },
     });
   }

@@ -72,7 +72,9 @@ Deno.test("the page of clients writes what is typed as text, for its shell or it
   // The clients' listener is not the console's.
   assertStringIncludes(html, "OPENAI_BASE_URL=http://127.0.0.1:8790/v1");
   assertStringIncludes((await browser.get("/connect?key=speechless&model=sluice/echo")).html, "sk-sluice-…");
-  assertEquals((await browser.get("/connect?origin=javascript:alert(1)")).status, 400);
+  for (const origin of ["javascript:alert(1)", "http://$(reboot)/", "http://`id`"]) {
+    assertEquals((await browser.get(`/connect?${new URLSearchParams({ origin })}`)).status, 400, origin);
+  }
   assertStringIncludes((await browser.get("/connect?origin=https://llm.example/x")).html, "=https://llm.example/v1");
 });
 

@@ -115,6 +115,23 @@ function changeFormOf(html: string): Record<string, string> {
   return fields;
 }
 
+Deno.test("a form of a page that is out of date neither undoes a change nor ends the present secret", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const { id } = await gateway.addKey();
+  const path = `/keys/${id}`;
+  const version = (valueOf((await browser.get(path)).html, "version") ?? "").replaceAll("&quot;", '"');
+  const rotate = { action: "rotate", overlap: "1h", version };
+  assertEquals((await browser.post(path, rotate)).status, 200);
+  for (const form of [rotate, { action: "change", requests_per_minute: "5", version }]) {
+    const { status, html } = await browser.post(path, form);
+    assertEquals(status, 400);
+    assertStringIncludes(html, "The key was changed since this page was loaded");
+  }
+  assertEquals((await gateway.store.operators.changes({ limit: 9 })).filter(({ subject }) => subject === id).length, 1);
+  assertEquals((await browser.post(path, { action: "disable", version })).path, path);
+});
+
 Deno.test("an untouched form leaves every rule of a key as it is", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway);
@@ -127,7 +144,7 @@ Deno.test("an untouched form leaves every rule of a key as it is", async () => {
     user_budget: { usd: "0.5", period: "day", require_user: true },
   };
   const { id } = await gateway.addKey({ rules });
-  const { csrf: _, ...fields } = changeFormOf((await browser.get(`/keys/${id}`)).html);
+  const { csrf: _, version: __, ...fields } = changeFormOf((await browser.get(`/keys/${id}`)).html);
   await browser.post(`/keys/${id}`, { ...fields, group: "poor" });
   const changed = await gateway.store.keys.find(id);
   assertEquals([changed?.group, changed?.rules], ["poor", rules]);

@@ -3,8 +3,6 @@ import { freeEntryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, signedIn, startConsole } from "./browser.ts";
 import { REQUEST_PARAMETERS } from "../../lib/billing/reports/requests.ts";
-import { requestsCsv } from "../../lib/console/request_list.tsx";
-import type { RouteContext } from "../../lib/server/router.ts";
 import { SCRIPTS } from "../../lib/console/scripts.ts";
 import { plainModel } from "../support/plain_model.ts";
 
@@ -41,18 +39,6 @@ Deno.test("the list of requests is the same as CSV, of all pages and with the pa
   assertEquals(own.html.trimEnd().split("\r\n").length, 2);
   assertStringIncludes(own.html, `"'=cmd|""<script>`, "no formula for a spreadsheet");
   assertEquals((await browser.get("/requests.csv?status=many")).status, 400);
-});
-
-Deno.test("a period that ends now is the same on all pages of the CSV", async () => {
-  await using running = startConsole();
-  const { gateway, store: { ledger } } = running;
-  const at = Date.now();
-  const old = at - 3_600_000 + 1_000;
-  await ledger.append(Array.from({ length: 1_100 }, (_, index) => freeEntryOf({ id: `r${index}`, at: old + index })));
-  let minutes = 0;
-  const context = { gateway: { ...gateway, now: () => at + 60_000 * minutes++ } } as unknown as RouteContext;
-  const response = await requestsCsv(new Request("http://localhost/admin/console/requests.csv?since=1h"), context);
-  assertEquals((await response.text()).trimEnd().split("\r\n").length, 1 + 1_100);
 });
 
 Deno.test("the console streams new requests only to a session", async () => {

@@ -8,6 +8,7 @@ import {
   parseDocument,
   parseJson,
   scanMembers,
+  shapes,
   writeJson,
 } from "../../lib/json/mod.ts";
 import { parseAtOnce } from "../../lib/json/parse.ts";
@@ -263,6 +264,20 @@ Deno.test("parseDocument() converts raw numbers near the top to doubles and leav
     writeJson(value),
     '{"a":1,"b":0,"c":100,"d":0.25,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}',
   );
+});
+
+Deno.test("parseDocument() scans sealed texts in time that grows with their own length", async () => {
+  const { list, sealedText } = shapes;
+  const plan = { needed: [], maxMarks: 0, maxImages: 0, isWanted: () => true };
+  const scan = { ...plan, shapes: new Map([["sealed", list(sealedText, { max: Infinity })]]) };
+  // No backslash is left in memory behind the body.
+  await parseDocument(new TextEncoder().encode(`"${"x".repeat(1_000_000)}"`));
+  const body = new TextEncoder().encode(JSON.stringify({ sealed: Array(19_000).fill("QUJD") }));
+  const start = performance.now();
+  const { scanned } = await parseDocument(body, { scan });
+  assertEquals(scanned?.sizes.sealed, 19_000);
+  // A search of all memory behind each text would take more than ten seconds.
+  assertLess(performance.now() - start, 3_000);
 });
 
 Deno.test("parseDocument() keeps every name of a body that is scanned first and then parsed", async () => {

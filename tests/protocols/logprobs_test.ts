@@ -48,6 +48,15 @@ Deno.test("log probabilities of a stream come with their text", () => {
   assertEquals(tokensIn(answer, "logprobs"), [[HI], [YOU], [HI, YOU]]);
   assertEquals(tokensIn(answer, "part", "logprobs"), [[HI, YOU]]);
   assertEquals(tokensIn(answer, "response", "output", 0, "content", 0, "logprobs"), [[HI, YOU]]);
+
+  // The writer's own mark for a list.
+  const text = "\ue000logprobs\ue000";
+  const marked = streamed("chat", [tokens(text, HI), tokens(text, YOU), chunk({}, "stop")], "responses");
+  assertEquals(get(marked.at(-2), "response", "output", 0, "content", 0), {
+    ...PART,
+    text: text + text,
+  });
+  assertEquals(tokensIn(marked, "logprobs"), [[HI], [YOU], [HI, YOU]]);
 });
 
 Deno.test("log probabilities of a whole answer come with its text", () => {

@@ -184,6 +184,30 @@ Deno.test("a stream without a first event in time begins with a keep-alive, and 
   assertEquals(reads(), 3);
 });
 
+Deno.test("a client can disconnect from a late stream that no target answered", async () => {
+  const error = { data: "failed" };
+  const loop = new StreamLoop({
+    request: {
+      drainForBill: () => false,
+      drainOrCancel() {},
+      settleUnanswered() {},
+      failUnanswered: () => [error],
+      errorFrames: () => [error],
+    },
+    timers: new PhaseTimers(),
+    keepAlive: ": alive\n",
+    keepAliveMs: 20,
+    unreadMs: 60_000,
+  });
+  const failing = Promise.withResolvers<void>();
+  assertEquals(await loop.opensInTime(failing.promise), false);
+  const reader = loop.body().getReader();
+  assertEquals(textOf((await reader.read()).value), ": alive\n");
+  failing.reject(BUSY);
+  assertEquals(textOf((await reader.read()).value), "data: failed\n\n");
+  await reader.cancel();
+});
+
 Deno.test("a stream sends no keep-alive while events arrive, or to a client that does not read", async () => {
   using time = simulateTime(0);
   const { feed, give } = handFed();

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import type { KeptResponse } from "../../lib/recall/recent_responses.ts";
 import { recallConversation, sharedInput } from "../../lib/responses/resolve_references.ts";
@@ -21,10 +21,36 @@ Deno.test("a response that precedes itself, because an upstream repeats its ids,
       secret: "",
       find: () => Promise.resolve((found++, response)),
       findByItem: () => Promise.resolve(undefined),
+      isLocal: () => false,
       put: () => undefined,
     };
     await assertRejects(() => recallConversation("resp_1", memory), GatewayError, "Cannot continue");
     assertEquals(await sharedInput(response, memory), undefined);
     assertEquals(found, 1);
   }
+});
+
+Deno.test("a long chain of responses is read in turns of the event loop, oldest items first", async () => {
+  const memory: ResponseMemory = {
+    limits: null,
+    keepsAll: false,
+    secret: "",
+    find: (id) =>
+      Promise.resolve({
+        id,
+        ...(id !== "0" && { base: { id: String(Number(id) - 1), withOutput: true } }),
+        input: utf8Bytes(`"in ${id}"`),
+        output: utf8Bytes(`"out ${id}"`),
+        items: [],
+      }),
+    findByItem: () => Promise.resolve(undefined),
+    isLocal: () => false,
+    put: () => undefined,
+  };
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+  const items = JSON.parse(`[${await recallConversation("999", memory)}]`);
+  clearInterval(timer);
+  assertEquals([items.length, items[0], items[1], items.at(-1)], [2000, "in 0", "out 0", "out 999"]);
+  assert(turns >= 2);
 });

@@ -9,7 +9,7 @@ import type {
   TargetKey,
   TargetOutcome,
 } from "../../lib/routing/health.ts";
-import { createHealth } from "../../lib/routing/health_tracker.ts";
+import { HealthTracker } from "../../lib/routing/health_tracker.ts";
 import { BREAKER } from "./breaker.ts";
 
 const SUCCESS: TargetOutcome = { type: "success" };
@@ -39,7 +39,7 @@ class Timers {
   now = 0;
   #due: { at: number; run: () => void }[] = [];
 
-  readonly later = (ms: number, run: () => void): () => void => {
+  readonly later = (run: () => void, ms: number): () => void => {
     const due = { at: this.now + ms, run };
     this.#due.push(due);
     return () => this.#due = this.#due.filter((other) => other !== due);
@@ -67,7 +67,7 @@ function clocked(random = () => 0.5): Clocked {
   const changes: HealthChange[] = [];
   const answers: Record<string, ProbeAnswer> = {};
   const probed: string[] = [];
-  const health = createHealth({
+  const health = new HealthTracker({
     breaker: BREAKER,
     monotonic: () => timers.now,
     now: () => 1_000_000 + timers.now,
@@ -635,13 +635,21 @@ Deno.test("an open breaker waits for a trial of any key; one of a single key, fo
   assertEquals([awaits(), state(one.target)], [[false], "half_open"]);
 });
 
-Deno.test("changed settings apply to later results, and known state stays", () => {
-  const one = permitRequest(place("a"));
-  const { health, send, state } = clocked();
+Deno.test("changed settings apply to later results, and targets of the configuration keep their state", () => {
+  const [one, other, removed] = [permitRequest(place("a")), permitRequest(place("b")), permitRequest(place("c"))];
+  const { health, admit, send, pass, state, changes } = clocked();
+  const permit = admit(removed);
   send(one, 5, FAILURE);
-  health.reconfigure({ breaker: { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 } });
+  send(removed, 5, UNREACHABLE);
+  const breaker = { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 };
+  health.reconfigure({ breaker, models: [one.model, other.model] });
   assertEquals(state(one.target), "open");
-  const other = permitRequest(place("b"));
   send(other, 2, FAILURE);
   assertEquals(state(other.target), "open");
+  health.report(permit, FAILURE);
+  changes.length = 0;
+  pass(60_000);
+  assertEquals(changes.map(({ change, upstream }) => `${change} ${upstream}`), ["half_open a", "half_open b"]);
+  assertEquals(state(removed.target), undefined);
+  send({ ...removed, target: place("c") }, 1, SUCCESS);
 });

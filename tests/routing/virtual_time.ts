@@ -23,7 +23,7 @@ export class VirtualTime {
   };
 
   /** Runs something after a time. Returns what cancels it. */
-  readonly later = (ms: number, run: () => void): () => void => {
+  readonly later = (run: () => void, ms: number): () => void => {
     let cancelled = false;
     void this.pause(ms).then(() => cancelled || run());
     return () => cancelled = true;

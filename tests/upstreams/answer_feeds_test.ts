@@ -40,6 +40,7 @@ function feedOf(
       reader,
       restore,
       estimator: new UsageEstimator(callOf(promptOf([user("Hi")]))),
+      inClientTerms: (error) => error,
     },
   );
 }

@@ -56,6 +56,10 @@ export async function findBudgets(
   if (user !== undefined && texts.key === undefined) {
     throw new ReportQueryError("Expected the key of this end user: each key has its own end users", "user");
   }
+  const excluding = user !== undefined ? "user" : texts.key !== undefined ? "key" : undefined;
+  if (scope === "group" && excluding !== undefined || scope === "key" && excluding === "user") {
+    throw new ReportQueryError(`Cannot use scope "${scope}" together with "${excluding}"`, "scope");
+  }
   const key = texts.key === undefined ? undefined : await findFilterKey(texts.key, parts);
   const lines: BudgetLine[] = [];
   if (scope !== "user" && user === undefined) {

@@ -70,15 +70,15 @@ export async function findRequests(
   texts: RequestTexts,
   { now, signal }: { now: number; signal?: AbortSignal },
 ): Promise<RequestPage> {
-  const filter = await readFilter(texts, parts, now);
+  const order = readOrder(texts);
+  const { at, after } = readCursor(texts, order) ?? { at: now, after: undefined };
+  const filter = await readFilter(texts, parts, at);
   const limit = readCount(texts, "limit", MAX_LIMIT) ?? DEFAULT_LIMIT;
   if (limit === 0) throw new ReportQueryError("Cannot use limit 0: expected at least 1", "limit");
   const { ledger } = parts;
   if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
   // Read before the search, so that a following search with `after_seq` finds all entries made meanwhile.
   const last_seq = await ledger.lastSeq();
-  const order = readOrder(texts);
-  const after = readCursor(texts, order);
   const search: EntrySearch = { ...filter, order, limit, after };
   const entries = await ledger.search(search, signal);
   signal?.throwIfAborted();
@@ -87,7 +87,7 @@ export async function findRequests(
   return {
     object: "list",
     data: await linesOf(entries, parts),
-    next: last === undefined ? null : `${order}.${orderValue(last, order)}.${last.seq}`,
+    next: last === undefined ? null : `${order}.${orderValue(last, order)}.${last.seq}.${at}`,
     last_seq,
   };
 }
@@ -252,13 +252,20 @@ function readOrder({ sort = "time" }: RequestTexts): EntryOrder {
   throw new ReportQueryError(`Cannot sort by "${sort}": expected one of ${ORDERS.join(", ")}`, "sort");
 }
 
-/** Parses a cursor: the order, and the value and seq of the last request of the page. */
-function readCursor({ cursor }: RequestTexts, order: EntryOrder): EntrySearch["after"] {
+/**
+ * Parses a cursor: the order, the value and seq of the last request of the page, and the moment of the first page, which
+ * all pages' relative periods begin from.
+ */
+function readCursor(
+  { cursor }: RequestTexts,
+  order: EntryOrder,
+): { at: number; after: NonNullable<EntrySearch["after"]> } | undefined {
   if (cursor === undefined) return undefined;
-  const [, name, value, seq] = /^([a-z]+)\.(\d{1,19})\.(\d{1,16})$/.exec(cursor) ?? [];
-  if (value === undefined || seq === undefined || BigInt(value) >= 2n ** 63n || !Number.isSafeInteger(Number(seq))) {
+  const [, name, value = "", ...numbers] = /^([a-z]+)\.(\d{1,19})\.(\d{1,16})\.(\d{1,15})$/.exec(cursor) ?? [];
+  const [seq = NaN, at = NaN] = numbers.map(Number);
+  if (!Number.isSafeInteger(seq) || BigInt(value) >= AMOUNT_BOUND) {
     throw new ReportQueryError("Cannot read the cursor: expected the `next` of a page", "cursor");
   }
-  if (name === order) return { value: BigInt(value), seq: Number(seq) };
+  if (name === order) return { at, after: { value: BigInt(value), seq } };
   throw new ReportQueryError("Cannot use this cursor: it belongs to a search with another order", "cursor");
 }

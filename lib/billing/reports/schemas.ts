@@ -89,7 +89,10 @@ const upstreamLine = z.strictObject({
 
 /** Ordered by upstream, model and day. */
 const upstreamSums = z.strictObject({
-  ...{ ...period, by: z.literal("upstream"), lines: z.array(upstreamLine), total: upstreamFigures },
+  ...period,
+  by: z.literal("upstream"),
+  lines: z.array(upstreamLine),
+  total: upstreamFigures,
 });
 
 /** The bill of a period, or its sums by upstream. */

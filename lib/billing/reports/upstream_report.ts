@@ -4,7 +4,7 @@ import { mapSliced } from "../../scheduler.ts";
 import { dayName } from "../../store/days.ts";
 import type { Period } from "./period.ts";
 import type { UpstreamLine, UpstreamReport } from "./schemas.ts";
-import { totalOfUpstreams, type UpstreamFigures, type UpstreamSum } from "./upstreams.ts";
+import { totalOf, type UpstreamFigures, type UpstreamSum } from "./upstreams.ts";
 
 /** Formats the sums of a period, with pauses: there may be one for every upstream, model and day. */
 export async function upstreamReport(sums: readonly UpstreamSum[], { since, until }: Period): Promise<UpstreamReport> {
@@ -12,15 +12,16 @@ export async function upstreamReport(sums: readonly UpstreamSum[], { since, unti
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     by: "upstream",
-    lines: await mapSliced(sums, ({ upstream, model, day, ...sum }): UpstreamLine => ({
-      ...{ upstream, model, day: dayName(day) },
-      ...toFigures(sum),
-    })),
-    total: toFigures(totalOfUpstreams(sums)),
+    lines: await mapSliced(sums, toLine),
+    total: figuresOf(totalOf(sums)),
   };
 }
 
-function toFigures({ upstreamCost, cost, ...counts }: UpstreamFigures): UpstreamReport["total"] {
+function toLine({ upstream, model, day, ...figures }: UpstreamSum): UpstreamLine {
+  return { upstream, model, day: dayName(day), ...figuresOf(figures) };
+}
+
+function figuresOf({ upstreamCost, cost, ...counts }: UpstreamFigures): UpstreamReport["total"] {
   return {
     ...counts,
     upstream_usd: formatUsd(upstreamCost),

@@ -30,7 +30,7 @@ export interface UpstreamSum extends UpstreamFigures {
   day: number;
 }
 
-/** Figures of requests to upstreams. */
+/** Sums over requests. */
 export interface UpstreamFigures {
   /** Requests whose last attempt went to this upstream. */
   requests: number;
@@ -150,8 +150,15 @@ function addDays(selected: SelectedSums, days: readonly UpstreamDaySum[]): boole
     if (sum === undefined) continue;
     const upstreamCost = day.hasTargetPrice ? day.targetCost : catalogCost(day);
     if (upstreamCost === undefined) return false;
-    const unpriced = day.hasTargetPrice || day.sheet === undefined ? 0 : day.requests;
-    addUpstreamFigures(sum, { ...day, upstreamCost, unpriced });
+    sum.requests += day.requests;
+    sum.attempts += day.attempts;
+    sum.failed += day.failed;
+    sum.counted += day.counted;
+    addTokens(sum.tokens, day.tokens);
+    sum.images += day.images;
+    sum.upstreamCost += upstreamCost;
+    if (!day.hasTargetPrice && day.sheet !== undefined) sum.unpriced += day.requests;
+    sum.cost += day.cost;
   }
   return true;
 }
@@ -180,14 +187,7 @@ async function addEntries(
     for (const entry of page) {
       if (!matchesFilter(entry, filter)) continue;
       const sum = selected.of({ ...entry, day: dayOf(entry.at) });
-      if (sum === undefined) continue;
-      const { amount, isKnown } = costOf(sum.model, entry);
-      const counted = entry.source === "upstream" || entry.source === "none" ? 0 : 1;
-      const { attempts } = entry;
-      addUpstreamFigures(sum, {
-        ...figuresOf(entry),
-        ...{ attempts, counted, upstreamCost: amount, unpriced: isKnown ? 0 : 1 },
-      });
+      if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
     }
     await yieldToEventLoop();
     signal?.throwIfAborted();
@@ -203,24 +203,26 @@ function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> 
   );
 }
 
-/** Returns the figures of all sums together. */
-export function totalOfUpstreams(sums: readonly UpstreamSum[]): UpstreamFigures {
-  const total = emptyFigures();
-  for (const sum of sums) addUpstreamFigures(total, sum);
-  return total;
+/** Adds up the days of each upstream and model. */
+export function sumsByModel(sums: readonly UpstreamSum[]): Omit<UpstreamSum, "day">[] {
+  return [...Map.groupBy(sums, ({ upstream, model }) => `${upstream}\n${model}`)].map(([name, ofModel]) => {
+    const [upstream = "", model = ""] = name.split("\n");
+    return { upstream, model, ...totalOf(ofModel) };
+  });
 }
 
-/** Adds figures to a sum. */
-export function addUpstreamFigures(sum: UpstreamFigures, figures: UpstreamFigures): void {
-  sum.requests += figures.requests;
-  sum.attempts += figures.attempts;
-  sum.failed += figures.failed;
-  sum.counted += figures.counted;
-  addTokens(sum.tokens, figures.tokens);
-  sum.images += figures.images;
-  sum.upstreamCost += figures.upstreamCost;
-  sum.unpriced += figures.unpriced;
-  sum.cost += figures.cost;
+/** Adds up all sums. */
+export function totalOf(sums: readonly UpstreamFigures[]): UpstreamFigures {
+  const total = emptyFigures();
+  for (const sum of sums) {
+    for (const count of ["requests", "attempts", "failed", "counted", "images", "unpriced"] as const) {
+      total[count] += sum[count];
+    }
+    addTokens(total.tokens, sum.tokens);
+    total.upstreamCost += sum.upstreamCost;
+    total.cost += sum.cost;
+  }
+  return total;
 }
 
 function emptyFigures(): UpstreamFigures {
@@ -235,6 +237,19 @@ function emptyFigures(): UpstreamFigures {
     unpriced: 0,
     cost: 0n,
   };
+}
+
+function addEntry(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
+  const { requests, failed, tokens, images, cost } = figuresOf(entry);
+  sum.requests += requests;
+  sum.attempts += entry.attempts;
+  sum.failed += failed;
+  if (entry.source !== "upstream" && entry.source !== "none") sum.counted++;
+  addTokens(sum.tokens, tokens);
+  sum.images += images;
+  sum.upstreamCost += amount;
+  if (!isKnown) sum.unpriced++;
+  sum.cost += cost;
 }
 
 /** Returns a function for the upstream's name of a model. */

@@ -1,10 +1,10 @@
 /** A skyline by the water. */
 import { mix, type Rgb } from "../color.ts";
-import { eachRow, mist } from "../layers.ts";
+import { mist } from "../layers.ts";
 import { fill, type Point, rectangle } from "../path.ts";
-import { between, lattice, pick } from "../random.ts";
+import { between, clamp, lattice, pick } from "../random.ts";
 import type { Stage } from "../stage.ts";
-import { type Band, lay, type Layer, shine } from "../surface.ts";
+import { eachPixel, lay, type Layer, shine } from "../surface.ts";
 import { heavens } from "./heavens.ts";
 
 interface Tower {
@@ -18,7 +18,7 @@ interface Tower {
 
 /** Three rows of towers with windows in the nearer ones, and their reflection in the water. */
 export function city(stage: Stage): Layer[] {
-  const { width, height, unit, seed, palette } = stage;
+  const { height, unit, seed, palette } = stage;
   const shore = height * 0.74;
   const { layers } = heavens(stage, { horizon: shore, height: 0.75 });
   for (let row = 0; row < 3; row++) {
@@ -28,7 +28,7 @@ export function city(stage: Stage): Layer[] {
       layers.push(...build(stage, tower, { shore, color, near, seed: seed + row * 977 }));
     }
     if (row === 2) continue;
-    const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.55, seed: seed + row, width };
+    const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.55, seed: seed + row };
     layers.push(mist({ top: shore - unit * 0.34, bottom: shore + unit * 0.04, ...veil }));
   }
   return [...layers, mirror(stage, shore)];
@@ -43,12 +43,8 @@ function towers({ width, unit, random }: Stage, shore: number, near: number): To
     const towerWidth = unit * between(random, 0.05, 0.11) * (0.75 + 0.45 * near);
     const bulge = Math.exp(-(((x - middle) / (width * 0.3)) ** 2));
     const towerHeight = unit * (between(random, 0.1, 0.26) + bulge * between(random, 0.1, 0.42)) * (1.15 - 0.25 * near);
-    list.push({
-      x,
-      width: towerWidth,
-      top: shore - towerHeight,
-      crown: pick(random, ["flat", "flat", "step", "spire", "slope"]),
-    });
+    const crown = pick<Tower["crown"]>(random, ["flat", "flat", "step", "spire", "slope"]);
+    list.push({ x, width: towerWidth, top: shore - towerHeight, crown });
     x += towerWidth + unit * (random() < 0.25 ? between(random, 0.005, 0.05) : 0.003);
   }
   return list;
@@ -89,22 +85,16 @@ function windows(
   const share = palette.mood === "night" ? 0.55 : palette.mood === "sunset" ? 0.4 : 0.2;
   const warm: Rgb = [1, 0.84, 0.48], cold: Rgb = [0.75, 0.9, 1];
   const dark = mix(palette.near, [0, 0, 0], 0.4);
+  const box = { left: x + margin, right: x + width - margin, top: top + cell, bottom: bottom - cell };
   return (band) => {
-    eachRow(band, [top + cell, bottom - cell], (y, row) => {
-      const v = (y - top) / cell;
-      const line = Math.floor(v);
-      if (v - line < 0.3 || v - line > 0.82) return;
-      for (let column = 0; column < columns; column++) {
-        const left = x + margin + (column + 0.18) * cell, right = left + cell * 0.6;
-        const chance = lattice(column + Math.floor(x), line, seed);
-        const floor = lattice(Math.floor(x), line, seed + 1);
-        const isLit = chance < share * (0.4 + 1.2 * floor);
-        const from = Math.max(0, Math.round(left)), to = Math.min(band.width, Math.max(Math.round(right), from + 1));
-        for (let at = row + from * 3, end = row + to * 3; at < end; at += 3) {
-          if (isLit) lay(band.data, at, chance * 7 % 1 < 0.2 ? cold : warm, 0.55 + 0.4 * near);
-          else lay(band.data, at, dark, 0.3);
-        }
-      }
+    eachPixel(band, box, (at, y, to) => {
+      const u = (at - x - margin) / cell, v = (y - top) / cell;
+      const column = Math.floor(u), line = Math.floor(v);
+      if (u - column < 0.18 || u - column > 0.78 || v - line < 0.3 || v - line > 0.82) return;
+      const chance = lattice(column + Math.floor(x), line, seed);
+      const isLit = chance < share * (0.4 + 1.2 * lattice(Math.floor(x), line, seed + 1));
+      if (isLit) lay(band.data, to, chance * 7 % 1 < 0.2 ? cold : warm, 0.55 + 0.4 * near);
+      else lay(band.data, to, dark, 0.3);
     });
   };
 }
@@ -118,30 +108,21 @@ function mirror({ width, height, unit, palette, seed }: Stage, shore: number): L
   const copy = new Float32Array(columns * rows * 3);
   const deep = mix(palette.sky[0], palette.near, 0.6);
   return (band) => {
-    copyRows(band);
-    eachRow(band, [top, height], (y, row) => {
-      const down = y - top;
-      const share = down / Math.max(1, height - top);
-      for (let x = 0; x < width; x++) {
-        const ripple = lattice(Math.floor(y / (1 + unit * 0.0035)), Math.floor(x / (unit * 0.09)), seed) - 0.5;
-        const sourceX = Math.max(0, Math.min(columns - 1, Math.round(x / 2 + ripple * unit * 0.012 * (0.2 + share))));
-        const sourceY = Math.max(0, Math.min(rows - 1, Math.round(down / 2 * 1.15 + ripple * unit * 0.02)));
-        const from = (sourceY * columns + sourceX) * 3, at = row + x * 3;
-        const color: Rgb = [copy[from] ?? 0, copy[from + 1] ?? 0, copy[from + 2] ?? 0];
-        lay(band.data, at, mix(color, deep, 0.3 + 0.5 * share), 1);
-        if (down < unit * 0.004) shine(band.data, at, palette.light, 0.25);
-      }
+    const { data } = band;
+    eachPixel(band, { top: top - depth, bottom: top }, (x, y, at) => {
+      const line = top - 1 - y;
+      if (line % 2 !== 0 || x % 2 !== 0) return;
+      const to = (line / 2 * columns + x / 2) * 3;
+      for (let channel = 0; channel < 3; channel++) copy[to + channel] = data[at + channel] ?? 0;
+    });
+    eachPixel(band, { top }, (x, y, at) => {
+      const down = y - top, share = down / Math.max(1, height - top);
+      const ripple = lattice(Math.floor(y / (1 + unit * 0.0035)), Math.floor(x / (unit * 0.09)), seed) - 0.5;
+      const column = clamp(Math.round(x / 2 + ripple * unit * 0.012 * (0.2 + share)), columns - 1);
+      const row = clamp(Math.round(down / 2 * 1.15 + ripple * unit * 0.02), rows - 1);
+      const [red = 0, green = 0, blue = 0] = copy.subarray((row * columns + column) * 3);
+      lay(data, at, mix([red, green, blue], deep, 0.3 + 0.5 * share), 1);
+      if (down < unit * 0.004) shine(data, at, palette.light, 0.25);
     });
   };
-
-  function copyRows(band: Band): void {
-    eachRow(band, [Math.max(0, top - depth), top], (y, row) => {
-      const line = top - 1 - y;
-      if (line % 2 !== 0) return;
-      for (let column = 0; column < columns; column++) {
-        const from = row + Math.min(width - 1, column * 2) * 3, to = ((line / 2) * columns + column) * 3;
-        for (let i = 0; i < 3; i++) copy[to + i] = band.data[from + i] ?? 0;
-      }
-    });
-  }
 }

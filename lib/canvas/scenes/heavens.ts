@@ -1,10 +1,10 @@
 /** The sky of most scenes: its colours, sun or moon, clouds and stars. */
-import { mix, type Rgb } from "../color.ts";
-import { clouds, disc, eachRow, glow, sky, stars } from "../layers.ts";
+import { mix, oklch, type Rgb } from "../color.ts";
+import { clouds, disc, glow, sky, stars } from "../layers.ts";
 import type { Point } from "../path.ts";
 import { between } from "../random.ts";
 import { names, type Stage } from "../stage.ts";
-import { lay, type Layer } from "../surface.ts";
+import { eachPixel, lay, type Layer } from "../surface.ts";
 
 /** A sky and the position of its light. */
 export interface Heavens {
@@ -26,10 +26,10 @@ export function heavens(stage: Stage, { horizon, height = 0.5 }: { horizon: numb
     width * (0.5 + side * between(random, 0.1, 0.27)),
     horizon * (mood === "day" ? between(random, 0.2, 0.35) : 1 - height * between(random, 0.5, 1.1)),
   ];
-  const layers: Layer[] = [sky(palette.sky, { top: 0, bottom: horizon })];
+  const layers: Layer[] = [sky(palette.sky, horizon)];
   const isNight = mood === "night";
   if (isNight || names(stage, "star", "starry")) {
-    layers.push(stars(random, { width, bottom: horizon, count: 420, unit, color: [1, 1, 0.96] }));
+    layers.push(stars(stage, { bottom: horizon, count: 420, color: [1, 1, 0.96] }));
   }
   layers.push(glow(light, { radius: unit * 1.25, color, amount: isNight ? 0.28 : 0.5, squeeze: 0.8 }));
   layers.push(glow(light, { radius: unit * 0.42, color, amount: isNight ? 0.4 : 0.7 }));
@@ -59,20 +59,15 @@ function orb({ palette, unit, seed }: Stage, at: Point, radius: number): Layer[]
 }
 
 /** Colours of a rainbow, from the outside to the inside. */
-const RAINBOW: readonly Rgb[] = [
-  ...([[0.9, 0.2, 0.2], [1, 0.6, 0.2], [1, 0.95, 0.35]] as const),
-  ...([[0.3, 0.85, 0.4], [0.3, 0.55, 1], [0.6, 0.3, 0.9]] as const),
-];
+const RAINBOW = [29, 60, 105, 148, 250, 300].map((hue) => oklch(0.75, 0.18, hue));
 
 function rainbow({ width, unit }: Stage, horizon: number): Layer {
   const inner = unit * 0.62, thickness = unit * 0.1;
-  return (band) =>
-    eachRow(band, [0, horizon], (y, row) => {
-      for (let x = 0; x < width; x++) {
-        const share = (Math.hypot(x - width * 0.45, y - horizon) - inner) / thickness;
-        if (share <= 0 || share >= 1) continue;
-        const color = RAINBOW[Math.floor((1 - share) * 5.999)] ?? [1, 1, 1];
-        lay(band.data, row + x * 3, color, Math.sin(share * Math.PI) * 0.34);
-      }
+  return (band) => {
+    eachPixel(band, { bottom: horizon }, (x, y, at) => {
+      const share = (Math.hypot(x - width * 0.45, y - horizon) - inner) / thickness;
+      if (share <= 0 || share >= 1) return;
+      lay(band.data, at, RAINBOW[Math.floor((1 - share) * 5.999)] ?? [1, 1, 1], Math.sin(share * Math.PI) * 0.34);
     });
+  };
 }

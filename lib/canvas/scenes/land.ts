@@ -1,7 +1,7 @@
 /** Mountains, deserts, meadows and forests. */
 import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, land, mist, ridgeLine, sky, water } from "../layers.ts";
-import { ellipse, fill, type Point, rectangle, stroke } from "../path.ts";
+import { fill, type Point, rectangle, stroke } from "../path.ts";
 import { between, pick, type Random } from "../random.ts";
 import { Sketch } from "../sketch.ts";
 import { names, type Stage } from "../stage.ts";
@@ -26,7 +26,7 @@ export function mountains(stage: Stage): Layer[] {
     const heights = ridgeLine(width, { ...ridge, seed: seed + i * 57 });
     layers.push(land(heights, i < 2 ? { ...style, snow } : style));
     if (i === ranges - 1) continue;
-    const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.5, seed: seed + i * 7, width };
+    const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.5, seed: seed + i * 7 };
     layers.push(mist({ top: base - unit * 0.14, bottom: base + unit * 0.1, ...veil }));
   }
   if (hasLake) {
@@ -35,7 +35,7 @@ export function mountains(stage: Stage): Layer[] {
     const style = { light: light[0], color: palette.light, glitter: 0.7, seed: seed + 3, unit };
     layers.push(
       water({ horizon: shore, deep, colors, ...style }),
-      mist({ top: shore - unit * 0.03, bottom: shore + unit * 0.03, color: palette.sky[2], alpha: 0.6, seed, width }),
+      mist({ top: shore - unit * 0.03, bottom: shore + unit * 0.03, color: palette.sky[2], alpha: 0.6, seed }),
     );
   }
   return [...layers, ...wood(stage, height * (hasLake ? 0.99 : 0.93), mix(palette.near, [0, 0, 0], 0.45))];
@@ -43,31 +43,26 @@ export function mountains(stage: Stage): Layer[] {
 
 /** Firs along the lower edge, denser at the sides. */
 function wood({ width, unit, random }: Stage, ground: number, color: Rgb): Layer[] {
-  const layers: Layer[] = [];
+  const layers = [fill(rectangle(0, ground - 1, { width, height: unit * 0.4 }), color)];
   for (let x = -unit * 0.05; x < width + unit * 0.05; x += unit * between(random, 0.012, 0.05)) {
     const fromMiddle = Math.abs(x / width - 0.5) * 2;
     const size = unit * 0.2 * (0.25 + 0.75 * fromMiddle * fromMiddle) * between(random, 0.6, 1.2);
     layers.push(...fir([x, ground + unit * between(random, 0, 0.04)], size, color));
   }
-  layers.push(fill(rectangle(0, ground - 1, { width, height: unit * 0.4 }), color));
   return layers;
 }
 
 /** Draws a fir; the point is at its foot. */
-function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
-  const outline: Point[] = [[x, y - size]];
-  const back: Point[] = [];
-  const tiers = 7;
-  for (let i = 1; i <= tiers; i++) {
-    const level = y - size + size * 0.95 * (i / tiers);
-    const half = size * 0.19 * (i / tiers) + size * 0.012;
-    outline.push([x + half, level], [x + half * 0.5, level - size * 0.012]);
-    back.unshift([x - half * 0.5, level - size * 0.012], [x - half, level]);
-  }
-  return [
-    fill([...outline, ...back], color),
-    fill(rectangle(x - size * 0.014, y - size * 0.08, { width: size * 0.028, height: size * 0.12 }), color),
-  ];
+function fir(at: Point, size: number, color: Rgb): Layer[] {
+  const sketch = new Sketch(at, size);
+  const side = Array.from({ length: 7 }, (_, i): Point[] => {
+    const share = (i + 1) / 7, half = 0.012 + 0.19 * share, level = 0.95 * share - 1;
+    return [[half, level], [half * 0.5, level - 0.012]];
+  }).flat();
+  const back = side.map(([x, y]): Point => [-x, y]).reverse();
+  sketch.polygon([[0, -1], ...side, ...back].join(" "), color);
+  sketch.box("-0.014,-0.08 0.028,0.12", color);
+  return sketch.layers;
 }
 
 /** Dunes, half in the light and half in the shade, with cacti. */
@@ -112,7 +107,8 @@ export function meadow(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * 0.56;
   const { layers, side } = heavens(stage, { horizon, height: 0.6 });
-  const grass = mix(palette.lit, green(stage), tintsIn([...stage.words]).length > 0 ? 0.25 : 0.8);
+  const green = palette.mood === "night" ? oklch(0.36, 0.07, 150) : oklch(0.7, 0.13, 124);
+  const grass = mix(palette.lit, green, tintsIn([...stage.words]).length > 0 ? 0.25 : 0.8);
   const leaf = mix(grass, mix(palette.near, [0.03, 0.12, 0.08], 0.6), 0.6);
   for (let i = 0; i < 4; i++) {
     const near = i / 3;
@@ -129,11 +125,6 @@ export function meadow(stage: Stage): Layer[] {
     layers.push(...flower(stage, at, unit * (0.006 + 0.028 * near) * between(random, 0.7, 1.2)));
   }
   return layers;
-}
-
-/** Returns the green of grass, darker at night. */
-function green({ palette }: Stage): Rgb {
-  return palette.mood === "night" ? oklch(0.36, 0.07, 150) : oklch(0.7, 0.13, 124);
 }
 
 /** Draws groups of round trees along a line of hills. */
@@ -167,7 +158,7 @@ function flower({ palette, random }: Stage, [x, y]: Point, size: number): Layer[
   for (let i = 0; i < petals; i++) {
     const angle = i / petals * 2 * Math.PI;
     const at: Point = [x + lean + Math.cos(angle) * size * 0.62, head + Math.sin(angle) * size * 0.5];
-    layers.push(fill(ellipse(at, { rx: size * 0.45, ry: size * 0.38 }), mix(color, [1, 1, 1], i % 2 * 0.14)));
+    layers.push(disc(at, { radius: size * 0.42, color: mix(color, [1, 1, 1], i % 2 * 0.14) }));
   }
   const heart = mix(palette.light, [0.9, 0.6, 0.1], 0.5);
   return [...layers, disc([x + lean, head], { radius: size * 0.34, color: heart })];
@@ -180,7 +171,7 @@ export function forest(stage: Stage): Layer[] {
   const light: Point = [width * between(random, 0.3, 0.7), height * 0.3];
   const glowColor = mix(palette.light, palette.sky[2], 0.3);
   const layers: Layer[] = [
-    sky([palette.sky[1], mix(palette.sky[2], palette.lit, 0.35), palette.sky[2]], { top: 0, bottom: ground }),
+    sky([palette.sky[1], mix(palette.sky[2], palette.lit, 0.35), palette.sky[2]], ground),
     glow(light, { radius: unit * 1.1, color: glowColor, amount: 0.85 }),
   ];
   for (let row = 0; row < 5; row++) {
@@ -195,7 +186,7 @@ export function forest(stage: Stage): Layer[] {
       if (row > 2 && Math.abs(x - light[0]) < unit * 0.16) continue;
       layers.push(...trunk(random, { x, foot: foot + unit * 0.02, thickness, color, height }));
     }
-    const veil = { color: glowColor, alpha: 0.42 * (1 - near), seed: seed + row * 3, width };
+    const veil = { color: glowColor, alpha: 0.42 * (1 - near), seed: seed + row * 3 };
     layers.push(mist({ top: foot - unit * 0.3, bottom: foot + unit * 0.05, ...veil }));
     if (row === 2) layers.push(...shafts(stage, light, glowColor));
   }

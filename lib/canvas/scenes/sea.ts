@@ -1,9 +1,9 @@
 /** The sea, with islands, and perhaps a boat or a beach. */
 import { mix } from "../color.ts";
 import { land, ridgeLine, water } from "../layers.ts";
-import { blob, fill, place, type Point } from "../path.ts";
+import type { Point } from "../path.ts";
 import { between } from "../random.ts";
-import { points } from "../sketch.ts";
+import { Sketch } from "../sketch.ts";
 import { names, type Stage } from "../stage.ts";
 import type { Layer } from "../surface.ts";
 import { birds, sailboat } from "../motifs.ts";
@@ -28,16 +28,17 @@ export function sea(stage: Stage): Layer[] {
     const at: Point = [width * (0.5 - side * between(random, 0.1, 0.3)), horizon + unit * 0.09];
     layers.push(...sailboat(stage, at, unit * 0.13));
   }
-  if (names(stage, "beach", "sand", "coast", "shore", "island")) layers.push(beach(stage, side));
+  if (names(stage, "beach", "sand", "coast", "shore", "island")) layers.push(...beach(stage, side));
   layers.push(...birds(stage, [width * (0.5 - side * 0.2), horizon * 0.45], unit * 0.12));
   return layers;
 }
 
 /** Draws a beach in the lower corner on a side: -1 is right, 1 is left. */
-function beach({ width, height, unit, palette }: Stage, side: number): Layer {
+function beach({ width, height, unit, palette }: Stage, side: number): Layer[] {
   const at: Point = [side > 0 ? 0 : width, height - unit * 0.33];
-  const outline = blob(points("-0.2,0.25 0.2,0.1 0.55,0.13 0.8,0.28 0.9,0.6 -0.3,0.6"));
-  const sand = mix([0.93, 0.83, 0.66], palette.sky[2], 0.3), wet = mix(sand, palette.near, 0.5);
-  const paint = { from: sand, to: wet, start: [0, height - unit * 0.3], end: [0, height] } as const;
-  return fill(place(outline, { at, scale: Math.max(unit, width * 0.7), flip: side < 0 }), paint);
+  const sketch = new Sketch(at, Math.max(unit, width * 0.7), { flip: side < 0 });
+  const sand = mix([0.93, 0.83, 0.66], palette.sky[2], 0.3);
+  const paint = sketch.gradient(sand, mix(sand, palette.near, 0.5), "0,0.03 0,0.33");
+  sketch.blob("-0.2,0.25 0.2,0.1 0.55,0.13 0.8,0.28 0.9,0.6 -0.3,0.6", paint);
+  return sketch.layers;
 }

@@ -1,7 +1,7 @@
 /** Images made of flat shapes: abstract compositions and portraits. */
 import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, sky } from "../layers.ts";
-import { curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
+import { arc, curve, fill, type Point, stroke } from "../path.ts";
 import { between, pick } from "../random.ts";
 import { Sketch } from "../sketch.ts";
 import { names, type Stage } from "../stage.ts";
@@ -11,40 +11,37 @@ const WHITE: Rgb = [1, 1, 1], BLACK: Rgb = [0, 0, 0];
 
 /** Overlapping discs, arcs, ribbons and lines. */
 export function abstract(stage: Stage): Layer[] {
-  const { width, height, unit, random, palette } = stage;
+  const { width, height, unit, random, palette: { accents } } = stage;
   const ground = paper(stage);
   const layers: Layer[] = [
-    sky([ground, mix(ground, palette.accents[1], 0.14)], { top: 0, bottom: height }),
-    glow([width * 0.3, height * 0.25], { radius: unit, color: palette.accents[1], amount: 0.3 }),
+    sky([ground, mix(ground, accents[1], 0.14)], height),
+    glow([width * 0.3, height * 0.25], { radius: unit, color: accents[1], amount: 0.3 }),
   ];
-  const colors = palette.accents;
   const middle: Point = [width * between(random, 0.35, 0.65), height * between(random, 0.34, 0.5)];
-  for (let i = 0; i < 4; i++) layers.push(ribbon(stage, i));
+  for (let i = 0; i < 4; i++) layers.push(ribbon(stage, accents[i] ?? accents[0]));
   const main = unit * between(random, 0.2, 0.28);
   const shadow = { radius: main, color: [0, 0, 0.05], alpha: 0.25, soft: unit * 0.06 } as const;
   layers.push(disc([middle[0] + unit * 0.02, middle[1] + unit * 0.03], shadow));
-  layers.push(fill(ellipse(middle, { rx: main, ry: main }), shaded(colors[0], middle, main)));
+  layers.push(ball(accents[0], middle, main));
   for (let i = 0; i < 16; i++) {
     const distance = unit * between(random, 0.16, 0.55), angle = random() * 2 * Math.PI;
     const x = middle[0] + Math.cos(angle) * distance * width / unit * 0.8;
-    const y = middle[1] + Math.sin(angle) * distance * 0.75;
-    const at: Point = [x, y];
+    const at: Point = [x, middle[1] + Math.sin(angle) * distance * 0.75];
     const radius = unit * between(random, 0.015, 0.11);
-    const color = pick(random, colors);
-    layers.push(fill(ellipse(at, { rx: radius, ry: radius }), shaded(color, at, radius), between(random, 0.55, 0.92)));
-    if (i % 4 === 0) layers.push(fill(stroke(arc(at, radius * 1.35, { from: 0, to: 1 }), unit * 0.004), color, 0.9));
+    const color = pick(random, accents);
+    layers.push(ball(color, at, radius, between(random, 0.55, 0.92)));
+    if (i % 4 === 0) layers.push(fill(stroke(arc(at, { rx: radius * 1.35 }), unit * 0.004), color, 0.9));
   }
   for (let i = 0; i < 3; i++) {
-    const radius = main * (1.15 + 0.17 * i);
-    const from = random(), sweep = between(random, 0.25, 0.6);
-    const outline = stroke(arc(middle, radius, { from, to: from + sweep }), unit * 0.012, unit * 0.003);
-    layers.push(fill(outline, colors[(i + 1) % colors.length] ?? colors[0], 0.9));
+    const from = random(), to = from + between(random, 0.25, 0.6);
+    const outline = stroke(arc(middle, { rx: main * (1.15 + 0.17 * i), from, to }), unit * 0.012, unit * 0.003);
+    layers.push(fill(outline, accents[i + 1] ?? accents[0], 0.9));
   }
   for (let i = 0; i < 7; i++) {
     const x = width * between(random, 0.05, 0.95), y = height * between(random, 0.05, 0.7);
     const size = unit * between(random, 0.02, 0.06), turn = random();
-    const corners = arc([x, y], size, { from: turn, to: turn + 2 / 3, steps: 2 });
-    layers.push(fill(corners, pick(random, colors), 0.85));
+    const triangle = arc([x, y], { rx: size, from: turn, to: turn + 2 / 3, steps: 2 });
+    layers.push(fill(triangle, pick(random, accents), 0.85));
   }
   for (let i = 0; i < 5; i++) {
     const y = height * between(random, 0.1, 0.75);
@@ -60,49 +57,34 @@ function paper({ palette, random }: Stage): Rgb {
   return random() < 0.6 ? mix([0.965, 0.94, 0.89], palette.sky[2], 0.35) : mix(palette.sky[0], palette.near, 0.45);
 }
 
-/** Returns a gradient that makes a disc look lit from above left. */
-function shaded(color: Rgb, [x, y]: Point, radius: number): Paint {
-  return {
-    from: mix(color, [1, 1, 1], 0.28),
-    to: mix(color, [0.05, 0, 0.15], 0.3),
-    start: [x - radius * 0.7, y - radius * 0.8],
-    end: [x + radius * 0.7, y + radius * 0.9],
-  };
-}
-
-/** Returns points on an arc. `from` and `to` are in full turns. */
-function arc(
-  [x, y]: Point,
-  radius: number,
-  { from, to, steps = 64 }: { from: number; to: number; steps?: number },
-): Point[] {
-  return Array.from({ length: steps + 1 }, (_, i) => {
-    const angle = (from + (to - from) * i / steps) * 2 * Math.PI;
-    return [x + Math.cos(angle) * radius, y + Math.sin(angle) * radius];
-  });
+/** Draws a disc that looks lit from above left. */
+function ball(color: Rgb, at: Point, radius: number, alpha?: number): Layer {
+  const [x, y] = at;
+  const start: Point = [x - radius * 0.7, y - radius * 0.8], end: Point = [x + radius * 0.7, y + radius * 0.9];
+  const paint = { from: mix(color, WHITE, 0.28), to: mix(color, [0.05, 0, 0.15], 0.3), start, end };
+  return fill(arc(at, { rx: radius }), paint, alpha);
 }
 
 /** Draws a wavy band across the image. */
-function ribbon({ width, height, unit, random, palette }: Stage, index: number): Layer {
+function ribbon({ width, height, unit, random, palette }: Stage, color: Rgb): Layer {
   const y = height * between(random, 0.12, 0.72);
-  const points = curve(
-    Array.from({ length: 6 }, (_, i): Point => [width * (i / 5 * 1.2 - 0.1), y + unit * between(random, -0.22, 0.22)]),
-    24,
+  const wave = Array.from({ length: 6 }, (_, i): Point => {
+    return [width * (i / 5 * 1.2 - 0.1), y + unit * between(random, -0.22, 0.22)];
+  });
+  const outline = stroke(curve(wave), unit * between(random, 0.02, 0.07), unit * between(random, 0.06, 0.16));
+  const end: Point = [width, height * 0.4];
+  return fill(
+    outline,
+    { from: mix(color, WHITE, 0.15), to: mix(color, palette.sky[0], 0.45), start: [0, 0], end },
+    0.62,
   );
-  const color = palette.accents[index % palette.accents.length] ?? palette.accents[0];
-  return fill(stroke(points, unit * between(random, 0.02, 0.07), unit * between(random, 0.06, 0.16)), {
-    from: mix(color, [1, 1, 1], 0.15),
-    to: mix(color, palette.sky[0], 0.45),
-    start: [0, 0],
-    end: [width, height * 0.4],
-  }, 0.62);
 }
 
 /** A head and shoulders in areas of light and shade, in front of a halo. */
 export function portrait(stage: Stage): Layer[] {
   const { width, height, unit, random, palette } = stage;
   const at: Point = [width / 2, height * 0.43], size = unit * 0.2;
-  const sketch = new Sketch(at, size, { flip: random() < 0.5, round: true });
+  const sketch = new Sketch(at, size, { flip: random() < 0.5 });
   const [first, second, third] = palette.accents;
   const skin = oklch(between(random, 0.55, 0.84), 0.075, between(random, 48, 66));
   const shade = mix(skin, mix(palette.near, [0.25, 0.08, 0.12], 0.5), 0.5);
@@ -113,7 +95,7 @@ export function portrait(stage: Stage): Layer[] {
   );
   const halo = sketch.gradient(mix(palette.light, second, 0.25), mix(palette.sky[2], second, 0.5), "0,-1.6 0,1.4");
   const ground = mix(palette.sky[1], palette.near, 0.5);
-  sketch.add(sky([palette.sky[0], palette.sky[1], ground], { top: 0, bottom: height }), ...rays(stage, at));
+  sketch.add(sky([palette.sky[0], palette.sky[1], ground], height), ...rays(stage, at));
   sketch.oval("0,-0.1 1.75,1.75", mix(second, palette.sky[2], 0.4), 0.9);
   sketch.oval("0,-0.1 1.52,1.52", halo);
   const isLong = names(stage, "woman", "girl", "queen", "lady", "mother", "princess") ||
@@ -135,7 +117,7 @@ export function portrait(stage: Stage): Layer[] {
   // The side away from the light, cut along brow, nose and chin.
   const dark = "0.1,-0.97 0.52,-0.82 0.72,-0.3 0.68,0.3 0.42,0.82 0.04,1.03 0.12,0.62 0.05,0.42 0.2,0.3 0.08,-0.1 " +
     "0.14,-0.4";
-  sketch.blob(dark, shade, { alpha: 0.72, steps: 6 });
+  sketch.blob(dark, shade, 0.72);
   sketch.polygon("0.02,-0.28 0.2,0.3 0.02,0.38 -0.06,0.3", mix(skin, palette.light, 0.45), 0.7);
   for (const side of [-1, 1]) eye(sketch, side, { iris: mix(third, [0.25, 0.16, 0.1], 0.5), hair });
   const mouth = "-0.27,0.59 -0.09,0.54 0,0.56 0.09,0.54 0.27,0.59 0.1,0.7 -0.1,0.7";
@@ -170,17 +152,9 @@ function eye(sketch: Sketch, side: number, { iris, hair }: { iris: Rgb; hair: Rg
 }
 
 /** Draws rays that fan out from a point. */
-function rays({ width, height, unit, palette }: Stage, [x, y]: Point): Layer[] {
-  const color = mix(palette.sky[2], palette.accents[1], 0.4);
-  const reach = Math.hypot(width, height);
-  const end = (turn: number): Point => [x + Math.cos(turn) * reach, y + Math.sin(turn) * reach];
-  const layers = Array.from(
-    { length: 12 },
-    (_, i) => fill([[x, y], end(i / 6 * Math.PI), end((i + 0.5) / 6 * Math.PI)], color, 0.16),
-  );
-  const frame = unit * 0.03;
-  return [
-    ...layers,
-    fill(rectangle(frame, frame, { width: width - 2 * frame, height: unit * 0.003 }), palette.light, 0.5),
-  ];
+function rays({ width, height, palette }: Stage, at: Point): Layer[] {
+  const color = mix(palette.sky[2], palette.accents[1], 0.4), rx = Math.hypot(width, height);
+  return Array.from({ length: 12 }, (_, i) => {
+    return fill([at, ...arc(at, { rx, from: i / 12, to: (i + 0.5) / 12, steps: 1 })], color, 0.16);
+  });
 }

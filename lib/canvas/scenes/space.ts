@@ -1,10 +1,10 @@
 /** Planets among stars. */
 import { mix, oklch, type Rgb } from "../color.ts";
-import { along, eachRow, glow, grid, sample, sky, stars } from "../layers.ts";
+import { along, around, glow, grid, sky, stars } from "../layers.ts";
 import type { Point } from "../path.ts";
-import { between, fractal, smooth } from "../random.ts";
+import { between, clamp, fractal, smooth } from "../random.ts";
 import type { Stage } from "../stage.ts";
-import { lay, type Layer, shine } from "../surface.ts";
+import { eachPixel, lay, type Layer, shine } from "../surface.ts";
 
 /** Colours of the small planet. */
 const MOON: readonly Rgb[] = [[0.3, 0.3, 0.33], [0.62, 0.6, 0.58], [0.8, 0.78, 0.75]];
@@ -13,7 +13,7 @@ const MOON: readonly Rgb[] = [[0.3, 0.3, 0.33], [0.62, 0.6, 0.58], [0.8, 0.78, 0
 export function space(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const hue = random() * 360;
-  const accents = stage.palette.accents;
+  const { accents } = palette;
   const night: Rgb = [0.015, 0.015, 0.04];
   const dark = mix(mix(palette.sky[0], night, 0.75), accents[0], 0.06);
   const center: Point = [width * between(random, 0.3, 0.7), height * between(random, 0.36, 0.48)];
@@ -21,9 +21,9 @@ export function space(stage: Stage): Layer[] {
   const light: Point = [random() < 0.5 ? -0.65 : 0.65, -0.6];
   const moon: Point = [center[0] - Math.sign(light[0]) * unit * 0.42, center[1] - unit * 0.2];
   return [
-    sky([night, dark, night], { top: 0, bottom: height }),
+    sky([night, dark, night], height),
     nebula(stage, [mix(accents[0], oklch(0.5, 0.16, hue), 0.3), mix(accents[1], oklch(0.6, 0.15, hue + 70), 0.3)]),
-    stars(random, { width, bottom: height * 1.15, count: 900, unit, color: [1, 0.98, 0.94] }),
+    stars(stage, { bottom: height * 1.15, count: 900, color: [1, 0.98, 0.94] }),
     glow(center, { radius: radius * 1.9, color: accents[0], amount: 0.34 }),
     rings(stage, center, { radius, half: "far" }),
     planet({ center, radius, light, colors: [accents[4], accents[0], accents[1], accents[3]], seed }),
@@ -42,14 +42,11 @@ function nebula({ width, height, unit, seed }: Stage, colors: readonly [Rgb, Rgb
       const bend = fractal(x * 0.9 + 7, y * 0.9, { seed: seed + shift + 1, octaves: 3 });
       return fractal(x + bend * 1.6, y + bend * 1.1, { seed: seed + shift, octaves: 6 });
     });
-  const clouds = [make(0), make(40)] as const;
+  const first = make(0), second = make(40);
   return (band) => {
-    eachRow(band, [0, height], (y, row) => {
-      for (let x = 0; x < width; x++) {
-        const u = x / step, v = y / step;
-        shine(band.data, row + x * 3, colors[0], smooth(0.42, 0.85, sample(clouds[0], u, v)) * 0.75);
-        shine(band.data, row + x * 3, colors[1], smooth(0.48, 0.85, sample(clouds[1], u, v)) * 0.6);
-      }
+    eachPixel(band, {}, (x, y, at) => {
+      shine(band.data, at, colors[0], smooth(0.42, 0.85, first(x / step, y / step)) * 0.75);
+      shine(band.data, at, colors[1], smooth(0.48, 0.85, second(x / step, y / step)) * 0.6);
     });
   };
 }
@@ -68,22 +65,17 @@ function planet(
   });
   const length = Math.hypot(light[0], light[1], 0.55);
   return (band) => {
-    eachRow(band, [cy - radius - 1, cy + radius + 1], (y, row) => {
-      for (let x = Math.max(0, Math.floor(cx - radius - 1)); x < Math.min(band.width, cx + radius + 1); x++) {
-        const dx = (x + 0.5 - cx) / radius, dy = (y + 0.5 - cy) / radius;
-        const square = dx * dx + dy * dy;
-        const cover = Math.min(1, Math.max(0, (1 - Math.sqrt(square)) * radius + 0.5));
-        if (cover <= 0) continue;
-        const z = Math.sqrt(Math.max(0, 1 - square));
-        const facing = (dx * light[0] + dy * light[1] + z * 0.55) / length;
-        const bright = smooth(-0.18, 0.95, facing);
-        const tilt = dy * 0.96 + dx * 0.26;
-        const bulge = (dx * 0.96 - dy * 0.26) / (0.45 + z);
-        const tone = sample(bands, 100 + bulge * 60, 100 + tilt * 92);
-        const color = along(colors, (tone - 0.25) * 1.9);
-        const rim = (1 - z) ** 3 * bright;
-        lay(band.data, row + x * 3, mix(mix([0.01, 0.01, 0.03], color, bright), [0.85, 0.93, 1], rim * 0.5), cover);
-      }
+    eachPixel(band, around([cx, cy], radius + 1), (x, y, at) => {
+      const dx = (x + 0.5 - cx) / radius, dy = (y + 0.5 - cy) / radius;
+      const square = dx * dx + dy * dy;
+      const cover = clamp((1 - Math.sqrt(square)) * radius + 0.5);
+      if (cover <= 0) return;
+      const z = Math.sqrt(Math.max(0, 1 - square));
+      const bright = smooth(-0.18, 0.95, (dx * light[0] + dy * light[1] + z * 0.55) / length);
+      const tilt = dy * 0.96 + dx * 0.26, bulge = (dx * 0.96 - dy * 0.26) / (0.45 + z);
+      const tone = bands(100 + bulge * 60, 100 + tilt * 92);
+      const color = mix([0.01, 0.01, 0.03], along(colors, (tone - 0.25) * 1.9), bright);
+      lay(band.data, at, mix(color, [0.85, 0.93, 1], (1 - z) ** 3 * bright * 0.5), cover);
     });
   };
 }
@@ -94,22 +86,17 @@ function rings(
   [cx, cy]: Point,
   { radius, half }: { radius: number; half: "near" | "far" },
 ): Layer {
-  const color = palette.accents[3];
-  const cos = Math.cos(0.28), sin = Math.sin(0.28);
-  const flat = 0.24;
+  const cos = Math.cos(0.28), sin = Math.sin(0.28), flat = 0.24;
   return (band) => {
-    eachRow(band, [cy - radius * 1.5, cy + radius * 1.5], (y, row) => {
-      for (let x = Math.max(0, Math.floor(cx - radius * 2.3)); x < Math.min(band.width, cx + radius * 2.3); x++) {
-        const dx = (x - cx) / radius, dy = (y - cy) / radius;
-        const along = dx * cos + dy * sin, across = (dy * cos - dx * sin) / flat;
-        if ((across > 0) !== (half === "near")) continue;
-        const distance = Math.sqrt(along * along + across * across);
-        if (distance < 1.32 || distance > 2.15) continue;
-        const fine = fractal(distance * 22, 0.5, { seed: seed + 77, octaves: 3 });
-        const gap = Math.abs(distance - 1.78) < 0.035 ? 0.1 : 1;
-        const alpha = smooth(1.32, 1.4, distance) * smooth(2.15, 2.05, distance) * smooth(0.2, 0.75, fine) * gap * 0.9;
-        lay(band.data, row + x * 3, mix(color, [0.2, 0.18, 0.2], 1 - fine), alpha);
-      }
+    eachPixel(band, around([cx, cy], radius * 2.3, radius * 1.5), (x, y, at) => {
+      const dx = (x - cx) / radius, dy = (y - cy) / radius;
+      const along = dx * cos + dy * sin, across = (dy * cos - dx * sin) / flat;
+      const distance = Math.sqrt(along * along + across * across);
+      if ((across > 0) !== (half === "near") || distance < 1.32 || distance > 2.15) return;
+      const fine = fractal(distance * 22, 0.5, { seed: seed + 77, octaves: 3 });
+      const gap = Math.abs(distance - 1.78) < 0.035 ? 0.1 : 1;
+      const alpha = smooth(1.32, 1.4, distance) * smooth(2.15, 2.05, distance) * smooth(0.2, 0.75, fine) * gap * 0.9;
+      lay(band.data, at, mix(palette.accents[3], [0.2, 0.18, 0.2], 1 - fine), alpha);
     });
   };
 }

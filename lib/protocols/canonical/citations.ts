@@ -3,21 +3,34 @@ import type { Citation, TextRange } from "./types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /**
- * Returns the members of a `url_citation`; undefined for citations without a URL. A citation without a position covers
- * its whole block.
+ * Returns the members of a `url_citation`; undefined for citations without a URL. Positions count from the cited block.
+ * A citation without a position in it covers the whole block.
  * @param block range of the cited block within the text in which the client counts positions
  */
 export function urlCitation({ from, value }: Citation, block: TextRange): JsonObject | undefined {
-  if (from === "chat") return isObject(value.url_citation) ? value.url_citation : undefined;
-  const { url, title } = value;
-  if (typeof url !== "string") return undefined;
+  const cited = from === "chat" ? value.url_citation : value;
+  if (!isObject(cited) || typeof cited.url !== "string") return undefined;
+  const { url, title } = cited;
+  const isCounted = from === "chat" || from === "responses";
   const positionOr = (position: Json | undefined, fallback: number) =>
-    from === "responses" && typeof position === "number" ? block.start + position : fallback;
+    isCounted && typeof position === "number" && position >= 0 ? block.start + position : fallback;
   return {
-    start_index: positionOr(value.start_index, block.start),
-    end_index: positionOr(value.end_index, block.end),
+    ...(from === "chat" && cited),
+    start_index: positionOr(cited.start_index, block.start),
+    end_index: positionOr(cited.end_index, block.end),
     url,
     title: typeof title === "string" ? title : "",
+  };
+}
+
+/** Returns an annotation of chat, whose positions are moved by a number of code points. */
+export function moveAnnotation(value: JsonObject, by: number): JsonObject {
+  const { url_citation: cited } = value;
+  if (by === 0 || !isObject(cited)) return value;
+  const moved = (position: Json | undefined) => typeof position === "number" ? position + by : position;
+  return {
+    ...value,
+    url_citation: { ...cited, start_index: moved(cited.start_index), end_index: moved(cited.end_index) },
   };
 }
 

@@ -49,10 +49,15 @@ interface NamedAddress {
 /** Depth to which parts are searched: the part, its output, and the list in it. */
 const ADDRESS_LEVELS = 3;
 
-/** Returns the addresses that a vendor may open: members named `…_url`, and audio (`data`), which some hosts fetch. */
+/**
+ * Returns the addresses that a vendor may open: members named `…_url`, audio (`data`), which some hosts fetch, and the
+ * images (`url`) in a document of the messages protocol.
+ */
 export function addressesIn(value: JsonObject): NamedAddress[] {
   const addresses: NamedAddress[] = [];
   findAddresses(value, ADDRESS_LEVELS, addresses);
+  const { source } = value;
+  if (isObject(source) && Array.isArray(source.content)) findAddresses(source.content, ADDRESS_LEVELS, addresses);
   return addresses;
 }
 
@@ -64,9 +69,10 @@ function findAddresses(value: Json[] | JsonObject, levels: number, addresses: Na
   for (const name in value) {
     const inner = value[name];
     if (typeof inner === "string") {
-      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) {
-        addresses.push({ name, url: inner });
-      }
+      const isAddress = name === "url" && value.type === "url"
+        ? !/^data:/i.test(inner)
+        : (name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner);
+      if (isAddress) addresses.push({ name, url: inner });
     } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, addresses);
   }
 }
@@ -127,11 +133,10 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
-/** Returns the text of a file in base64; undefined if it is not base64 of UTF-8. */
+/** Returns the text of a file; undefined if it is not UTF-8. @param base64 as `readBase64` returns it */
 export function decodeTextFile(base64: string): string | undefined {
   try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, "base64"));
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 /** Rewrites schemas of tool arguments for vendors that require an object without branches at the top. */
 import { isObject, type Json, type JsonObject, VALUE_WEIGHT, weigh, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
+import { resolveRef } from "./smallest_instance.ts";
 
 /** Limit of followed branches and references. */
 const MAX_BRANCHES = 1_000;
@@ -44,7 +45,7 @@ function flatten(schema: JsonObject, walk: Walk): JsonObject {
   let flat: JsonObject = plain;
   if (typeof $ref === "string" && !walk.refs.has($ref)) {
     walk.refs.add($ref);
-    flat = mergeBranch(flat, resolve(walk.root, $ref), walk);
+    flat = mergeBranch(flat, resolveRef(walk.root, $ref), walk);
     walk.refs.delete($ref);
   }
   for (const branch of itemsOf(allOf)) flat = mergeBranch(flat, branch, walk);
@@ -142,17 +143,6 @@ function allowsObject(branch: Json): boolean {
   if (!isObject(branch)) return branch === true;
   const { type } = branch;
   return type === undefined || type === "object" || (Array.isArray(type) && type.includes("object"));
-}
-
-/** Returns the schema that a reference inside the root names; undefined if there is none. */
-function resolve(root: JsonObject, ref: string): Json | undefined {
-  if (!ref.startsWith("#/")) return undefined;
-  let target: Json | undefined = root;
-  for (const part of ref.slice(2).split("/")) {
-    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined;
-  }
-  return target;
 }
 
 function itemsOf(value: Json | undefined): Json[] {

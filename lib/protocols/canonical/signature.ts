@@ -2,6 +2,7 @@
  * Writes reasoning signatures as opaque strings for clients, and reads them back. If the issuer is not the protocol's
  * own vendor, the string is an envelope that names the issuer, so that the signature returns to that issuer only.
  */
+import { Buffer } from "node:buffer";
 import { isObject, type JsonObject, parsePlain, shapes } from "../../json/mod.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "./types.ts";
 
@@ -96,9 +97,7 @@ function parseEnvelope(encoded: string): unknown {
 
 /** Encodes UTF-8 text as unpadded base64url. */
 export function toBase64Url(text: string): string {
-  let binary = "";
-  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return Buffer.from(text).toString("base64url");
 }
 
 /**
@@ -106,8 +105,7 @@ export function toBase64Url(text: string): string {
  * @throws {Error} for anything else than base64url of UTF-8
  */
 export function fromBase64Url(encoded: string): string {
-  const binary = atob(encoded.replaceAll("-", "+").replaceAll("_", "/"));
-  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(
-    Uint8Array.from(binary, (character) => character.charCodeAt(0)),
-  );
+  // `Buffer` skips other characters.
+  if (!/^[A-Za-z0-9_-]*$/.test(encoded)) throw new SyntaxError("Expected base64url");
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(encoded, "base64url"));
 }

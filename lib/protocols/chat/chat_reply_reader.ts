@@ -1,4 +1,5 @@
 /** Reads the message of a chat answer from its deltas. The message of an answer that is not streamed is one delta. */
+import { countCodePoints, moveAnnotation } from "../canonical/citations.ts";
 import { settledReason } from "../canonical/finish.ts";
 import { addTokens, readLogprobs } from "../canonical/logprobs.ts";
 import type { FinishReason, ReplyEvent, TokenLogprob } from "../canonical/types.ts";
@@ -20,6 +21,9 @@ export class ChatReplyReader {
   readonly #thoughts = new ReasoningReader(this.#queue);
   #text: QueuedBlock | undefined;
   #refusal: QueuedBlock | undefined;
+  /** Length of all text, and of the text before the last block, in code points. */
+  #length = 0;
+  #textStart = 0;
   /** White space before a text. Alone it would be a blank block, which vendors refuse in the next request. */
   #blank = "";
   /** Tokens of the text that is added next. */
@@ -51,7 +55,9 @@ export class ChatReplyReader {
       addTokens(this.#tokens, readLogprobs(logprobs.content));
     }
     this.#readContent(delta.content);
-    for (const value of objectsOf(delta.annotations)) this.#queue.cite({ from: "chat", value });
+    for (const annotation of objectsOf(delta.annotations)) {
+      this.#queue.cite({ from: "chat", value: moveAnnotation(annotation, -this.#textStart) });
+    }
     this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
     this.#calls.pushFunction(delta.function_call, id);
@@ -95,6 +101,7 @@ export class ChatReplyReader {
       if (this.#blank.length < MAX_BLANK) this.#blank += text;
       return;
     }
+    this.#textStart = this.#length;
     this.#text = this.#queue.add({ type: "text" }, { done: true });
     this.#append(this.#text, this.#blank + text);
     this.#blank = "";
@@ -103,6 +110,7 @@ export class ChatReplyReader {
   #append(block: QueuedBlock, text: string): void {
     this.#queue.addLogprobs(block, this.#tokens);
     this.#queue.append(block, text);
+    this.#length += countCodePoints(text);
     if (this.#tokens.length > 0) this.#tokens = [];
   }
 

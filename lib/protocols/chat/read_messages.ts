@@ -2,13 +2,14 @@
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import { callSignatureId, chatCallSignature, readEnvelope, signatureBlock } from "../canonical/signature.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
+import type { InnerNames } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { unknownIn } from "./members.ts";
 import { readContent } from "./read_parts.ts";
-import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
+import { INNER_REASONING_MEMBERS, readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
 /** Messages read in one step. */
 const MESSAGES_PER_STEP = 64;
@@ -91,7 +92,11 @@ function messageOf(
   const { cache } = readCacheMark(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
-  const { unknownMembers } = unknownIn(message, last === undefined ? readMembers.unmarked : readMembers.marked);
+  const { unknownMembers } = unknownIn(
+    message,
+    last === undefined ? readMembers.unmarked : readMembers.marked,
+    readMembers.inner,
+  );
   return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
 }
 
@@ -99,6 +104,7 @@ function messageOf(
 interface ReadMembers {
   unmarked: ReadonlySet<string>;
   marked: ReadonlySet<string>;
+  inner?: InnerNames;
 }
 
 function membersWith(...names: string[]): ReadMembers {
@@ -107,7 +113,10 @@ function membersWith(...names: string[]): ReadMembers {
 }
 
 const USUAL_MEMBERS = membersWith();
-const ASSISTANT_MEMBERS = membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call");
+const ASSISTANT_MEMBERS = {
+  ...membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call"),
+  inner: INNER_REASONING_MEMBERS,
+};
 const RESULT_MEMBERS = membersWith("tool_call_id");
 const FUNCTION_RESULT_MEMBERS = membersWith("name");
 

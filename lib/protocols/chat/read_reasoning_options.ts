@@ -10,13 +10,11 @@ import { unknownIn } from "./members.ts";
 const OPTION_MEMBERS = new Set(["effort", "max_tokens", "enabled", "exclude"]);
 
 /**
- * Reads the reasoning options; returns undefined if there are none.
+ * Reads the reasoning options of a request with any of the three members. Returns undefined if all are null or empty.
  * @throws {GatewayError} `invalid`, for options that contradict each other
  */
 export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
-  const { reasoning: reasoningMember, reasoning_effort: effortMember, include_reasoning: includeReasoning } = body;
-  if (reasoningMember === undefined && effortMember === undefined && includeReasoning === undefined) return undefined;
-  const options = objectOf(reasoningMember) ?? {};
+  const options = objectOf(body.reasoning) ?? {};
   const effort = readEffort(body, options);
   const budgetTokens = numberOf(options.max_tokens);
   const enabled = booleanOf(options.enabled);

@@ -3,10 +3,10 @@ import { finishEvent } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
+import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
-import { numberOf, objectOf, stringOf } from "../members.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
@@ -17,6 +17,9 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
 /** Longest id that is passed on. */
 const MAX_ID_LENGTH = 256;
+
+/** Most answers that a request can ask for (`n`). */
+const MAX_ANSWERS = 128;
 
 /**
  * Creates a reader of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with
@@ -31,6 +34,10 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let usage: TokenUsage | undefined;
   let servedTier: string | undefined;
   let finish: ChatFinish | undefined;
+  /** True once a delta had content. Some hosts (MiniMax) end such a stream with the whole message, which repeats it. */
+  let hasDeltas = false;
+  /** Whether each further answer (`n`) has ended, by its index. */
+  const others = new Map<number, boolean>();
 
   function start(): ReplyEvent[] {
     if (started) return [];
@@ -49,7 +56,8 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     // `[DONE]` without a finish reason ends a complete answer, too.
     const end: ChatFinish | undefined = finish ??
       (hasDoneMark && answer.hasContent && !answer.hasOpenCall ? { reason: "end" } : undefined);
-    if (end === undefined) return fail(cutAnswerError());
+    const isCut = !hasDoneMark && [...others.values()].includes(false);
+    if (end === undefined || isCut) return fail(cutAnswerError());
     const reason = answer.end(end.reason);
     isOver = true;
     const reported = withReported(usage ?? {}, { tier: servedTier, requestedTier: origin.tier });
@@ -63,8 +71,17 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     // Azure's first chunk has neither an id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {
-      answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id, choice.logprobs);
+      const delta = objectOf(choice.delta);
+      answer.push(delta ?? (hasDeltas ? undefined : objectOf(choice.message)) ?? {}, id, choice.logprobs);
+      hasDeltas ||= delta !== undefined && answer.hasContent;
       finish ??= readFinish(choice);
+    }
+    const isOnly = choice !== undefined && Array.isArray(chunk.choices) && chunk.choices.length === 1;
+    for (const other of isOnly ? [] : objectsOf(chunk.choices)) {
+      const index = numberOf(other.index) ?? 0;
+      if (index > 0 && index < MAX_ANSWERS) {
+        others.set(index, others.get(index) === true || Boolean(stringOf(other.finish_reason)));
+      }
     }
     return choice === undefined && id === "" ? [] : [...start(), ...answer.take()];
   }
@@ -128,16 +145,8 @@ function isFailure(body: JsonObject, event?: string): boolean {
 const OBJECT_INPUT = /"(?:arguments|input)"\s*:\s*\{/;
 
 function parseChunk(text: string): JsonObject | undefined {
-  const value = (OBJECT_INPUT.test(text) ? tryParse(text, parseJson) : undefined) ?? tryParse(text, parsePlain);
+  const value = (OBJECT_INPUT.test(text) ? tryParse(text) : undefined) ?? tryParse(text, parsePlain);
   return isObject(value) ? value : undefined;
-}
-
-function tryParse(text: string, parse: (text: string) => Json): Json | undefined {
-  try {
-    return parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const TEXT_MEMBERS = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;

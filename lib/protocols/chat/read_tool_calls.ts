@@ -1,25 +1,22 @@
-/** Reads tool calls from deltas. Upstreams number the pieces of calls in different ways, or not at all. */
+/** Reads tool calls from deltas. */
 import { callSignatureId, chatCallSignature } from "../canonical/signature.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import { COUNTS } from "../fields.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { type JsonEndFinder, jsonEndFinder } from "./json_end_finder.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { type BegunCall, CallFinder, functionOf } from "./call_finder.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 
 /** Limit of arguments that come before the name of the tool, in characters. */
 const MAX_EARLY_ARGUMENTS = 65_536;
 
-interface Call {
-  index: number | undefined;
-  id: string | undefined;
+/** The part of a call that was read. */
+interface ReadCall {
   name: string | undefined;
   custom: boolean;
   /** Present once the name is known: a call without a name is dropped. */
   block: QueuedBlock | undefined;
   /** Arguments that came before the name. */
   earlyArguments: string;
-  endFinder: JsonEndFinder;
   /** True once there are arguments besides white space. */
   hasArguments: boolean;
 }
@@ -28,7 +25,8 @@ interface Call {
 export class ToolCallReader {
   readonly #queue: BlockQueue;
   readonly #issuer: string;
-  readonly #calls: Call[] = [];
+  readonly #finder = new CallFinder();
+  readonly #calls = new Map<BegunCall, ReadCall>();
   readonly #ids = new Set<string>();
 
   /** @param issuer issuer of the calls' signatures */
@@ -44,9 +42,10 @@ export class ToolCallReader {
 
   /** True while a call has begun arguments that are incomplete. */
   get hasOpenCall(): boolean {
-    return this.#calls.some(({ block, custom, hasArguments, endFinder }) =>
-      block !== undefined && !custom && hasArguments && !endFinder.complete
-    );
+    for (const [{ endFinder }, { block, custom, hasArguments }] of this.#calls) {
+      if (block !== undefined && !custom && hasArguments && !endFinder.complete) return true;
+    }
+    return false;
   }
 
   /**
@@ -56,12 +55,8 @@ export class ToolCallReader {
    */
   push(value: Json | undefined, answerId: string): void {
     if (value === undefined || value === null) return;
-    const callsOfDelta = new Set<Call>();
-    for (const entry of objectsOf(value)) {
-      const call = this.#findCall(entry, callsOfDelta) ?? this.#addCall(entry);
-      callsOfDelta.add(call);
-      this.#readPiece(call, { entry, answerId });
-    }
+    const callsOfDelta = new Set<BegunCall>();
+    for (const entry of objectsOf(value)) this.#readPiece(this.#finder.find(entry, callsOfDelta), { entry, answerId });
   }
 
   /** Reads a piece of the deprecated `function_call`, of which an answer has only one. */
@@ -70,52 +65,14 @@ export class ToolCallReader {
     if (inner !== undefined) this.push([{ index: -1, type: "function", function: inner }], answerId);
   }
 
-  /**
-   * Returns the call of a piece: that with its index, else with its id, else the last one; undefined for a new call. A
-   * known index begins a new call if it comes with another id, or with a name again and no id.
-   */
-  #findCall(entry: JsonObject, callsOfDelta: ReadonlySet<Call>): Call | undefined {
-    const index = indexOf(entry);
-    const id = stringOf(entry.id) || undefined;
-    const inner = innerOf(entry);
-    const name = stringOf(inner.name) || undefined;
-    if (index === undefined) {
-      const known = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
-      return known ?? (id === undefined && name === undefined ? this.#calls.at(-1) : undefined);
+  #readPiece(begun: BegunCall, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
+    let call = this.#calls.get(begun);
+    if (call === undefined) {
+      const custom = entry.type === "custom" || objectOf(entry.custom) !== undefined;
+      call = { name: undefined, custom, block: undefined, earlyArguments: "", hasArguments: false };
+      this.#calls.set(begun, call);
     }
-    const known = this.#calls.findLast((call) => call.index === index);
-    if (known === undefined) {
-      const last = this.#calls.at(-1);
-      return id === undefined && name === undefined && last?.index === undefined ? last : undefined;
-    }
-    if (name === undefined) return known;
-    const isOtherId = id !== undefined && known.id !== undefined && id !== known.id;
-    const isRepeated = id === undefined &&
-      (callsOfDelta.has(known) || (known.endFinder.complete && !isBlank(inner.arguments)));
-    return isOtherId || isRepeated ? undefined : known;
-  }
-
-  #addCall(entry: JsonObject): Call {
-    if (this.#calls.length >= COUNTS.parts) {
-      throw new GatewayError("upstream", "The model's answer has too many calls", { fault: "oversized" });
-    }
-    const call: Call = {
-      index: indexOf(entry),
-      id: undefined,
-      name: undefined,
-      custom: entry.type === "custom" || objectOf(entry.custom) !== undefined,
-      block: undefined,
-      earlyArguments: "",
-      endFinder: jsonEndFinder(),
-      hasArguments: false,
-    };
-    this.#calls.push(call);
-    return call;
-  }
-
-  #readPiece(call: Call, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
-    const inner = innerOf(entry);
-    call.id ??= stringOf(entry.id) || undefined;
+    const inner = functionOf(entry);
     call.name ??= stringOf(inner.name) || undefined;
     const piece = call.earlyArguments + pieceOf(call.custom ? inner.input : inner.arguments, call);
     call.earlyArguments = "";
@@ -126,15 +83,19 @@ export class ToolCallReader {
       }
       return;
     }
-    call.block ??= this.#openBlock(call.name, { call, entry, answerId });
-    this.#addArguments(call, { block: call.block, piece });
+    call.block ??= this.#openBlock(call.name, { id: begun.id, custom: call.custom, entry, answerId });
+    if (call.custom) this.#queue.append(call.block, piece);
+    else this.#addArguments(call, { block: call.block, piece, isComplete: begun.endFinder.complete });
   }
 
   #openBlock(
     name: string,
-    { call, entry, answerId }: { call: Call; entry: JsonObject; answerId: string },
+    { id: ownId, custom, entry, answerId }:
+      & Pick<BegunCall, "id">
+      & Pick<ReadCall, "custom">
+      & { entry: JsonObject; answerId: string },
   ): QueuedBlock {
-    const id = this.#uniqueId(call.id, answerId);
+    const id = this.#uniqueId(ownId, answerId);
     // Google's OpenAI-compatible endpoint signs calls.
     const value = chatCallSignature(entry);
     if (value !== undefined) {
@@ -142,9 +103,7 @@ export class ToolCallReader {
       this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
     }
     // The end of a custom tool's input cannot be recognized, so the next block ends it.
-    return this.#queue.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, {
-      done: call.custom,
-    });
+    return this.#queue.add({ type: "tool_call", id, name, ...(custom && { custom }) }, { done: custom });
   }
 
   #uniqueId(id: string | undefined, answerId: string): string {
@@ -156,8 +115,10 @@ export class ToolCallReader {
     return unique;
   }
 
-  #addArguments(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
-    if (call.custom) return this.#queue.append(block, piece);
+  #addArguments(
+    call: ReadCall,
+    { block, piece, isComplete }: { block: QueuedBlock; piece: string; isComplete: boolean },
+  ): void {
     if (!call.hasArguments || block.sequence.ended) {
       // Blank arguments count as none, and white space after complete ones is dropped.
       if (piece.trim() === "") return;
@@ -166,32 +127,18 @@ export class ToolCallReader {
       }
     }
     call.hasArguments = true;
-    call.endFinder.push(piece);
     this.#queue.append(block, piece);
-    if (call.endFinder.complete && !block.done) {
+    if (isComplete && !block.done) {
       block.done = true;
       this.#queue.advance();
     }
   }
 }
 
-function innerOf(entry: JsonObject): JsonObject {
-  return objectOf(entry.function) ?? objectOf(entry.custom) ?? {};
-}
-
-function indexOf(entry: JsonObject): number | undefined {
-  const index = numberOf(entry.index);
-  return index !== undefined && Number.isInteger(index) ? index : undefined;
-}
-
-function isBlank(value: Json | undefined): boolean {
-  return typeof value === "string" ? value.trim() === "" : objectOf(value) === undefined;
-}
-
 /**
  * Returns a piece of the arguments. Some upstreams send them as an object, and may repeat it; only the first counts.
  */
-function pieceOf(value: Json | undefined, { hasArguments }: Call): string {
+function pieceOf(value: Json | undefined, { hasArguments }: ReadCall): string {
   if (typeof value === "string") return value;
   const argumentsObject = objectOf(value);
   return argumentsObject === undefined || hasArguments ? "" : writeJson(argumentsObject);

@@ -5,7 +5,7 @@
 import { readSignature, REDACTED_ID, signatureBlock, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { objectsOf, present, stringOf } from "../members.ts";
+import { objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import type { ChatWriteContext } from "./write_parts.ts";
@@ -22,13 +22,16 @@ const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC_FORMAT, "anthro
 /** The members of an assistant message that have reasoning. */
 export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reasoning_content", "reasoning"] as const;
 
+/** Where the answers of LiteLLM have both, which its clients send back with the whole message. */
+export const INNER_REASONING_MEMBERS = { provider_specific_fields: new Set(["reasoning_details", "reasoning"]) };
+
 /**
  * Reads the reasoning of an assistant message from the first member that has any; the others repeat it. Entries of
  * unknown types become vendor-specific blocks.
  */
 export function readReasoning(message: JsonObject): ContentBlock[] {
-  if (Array.isArray(message.reasoning_details)) {
-    const details = readDetails(objectsOf(message.reasoning_details));
+  for (const { reasoning_details: entries } of [message, objectOf(message.provider_specific_fields) ?? {}]) {
+    const details = Array.isArray(entries) ? readDetails(objectsOf(entries)) : [];
     if (details.length > 0) return details;
   }
   if (Array.isArray(message.thinking_blocks)) {

@@ -1,6 +1,6 @@
 /**
  * Relays chat completions. Edits: the model id of every chunk, the usage, which is removed unless the client asked for
- * it, and content in parts, which becomes text.
+ * it, content in parts, which becomes text, and the indices of calls, which clients need and which count from 0.
  */
 import {
   findValue,
@@ -9,6 +9,7 @@ import {
   memberText,
   type ObjectText,
   parseJson,
+  parsePlain,
   scanMembers,
   spliceMembers,
 } from "../../json/mod.ts";
@@ -16,6 +17,7 @@ import { templateEdit } from "../frame_template.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { stringOf } from "../members.ts";
 import { editElements, editMember, type Relay } from "../relay.ts";
+import { type BegunCall, CallFinder } from "./call_finder.ts";
 import { thinkingText } from "./chat_reply_reader.ts";
 import { chatTemplateRule } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -35,13 +37,12 @@ export const chatRelay: Relay = {
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
-    const edit = templateEdit((data) => editChunk(scanMembers(data), context), chatTemplateRule);
+    const numberCalls = callNumberer();
+    const editText = (chunk: ObjectText) => editChunk(chunk, context, numberCalls);
+    const edit = templateEdit((data) => editText(scanMembers(data)), chatTemplateRule);
     return {
       push({ data, read }) {
-        if (data === DONE.data) return [];
-        const edited = read === undefined
-          ? edit(data)
-          : editChunk({ text: data, members: read.parsed?.members ?? [] }, context);
+        const edited = read === undefined ? edit(data) : editText({ text: data, members: read.parsed?.members ?? [] });
         return edited === undefined ? [] : [{ data: edited }];
       },
       end: () => [DONE],
@@ -51,14 +52,53 @@ export const chatRelay: Relay = {
 };
 
 /** Returns a chunk for the client; undefined if the client does not get it. */
-function editChunk(chunk: ObjectText, context: ResponseContext): string | undefined {
+function editChunk(
+  chunk: ObjectText,
+  context: ResponseContext,
+  numberCalls: (chunk: string) => string,
+): string | undefined {
   const usage = memberOf(chunk, "usage");
   const isUnrequested = usage !== undefined && context.prompt.includeUsage !== true;
   if (isUnrequested && isUsageOnly(chunk, usage)) return undefined;
   const edits: Record<string, string | undefined> = {};
   if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(context.model);
   if (isUnrequested) edits.usage = undefined;
-  return chunk.text.trimStart().startsWith("{") ? withTexts(spliceMembers(chunk, edits), "delta") : chunk.text;
+  return numberCalls(withTexts(spliceMembers(chunk, edits), "delta"));
+}
+
+/** Matches calls. Nothing else matches: quotes inside a text are escaped. */
+const CALLS = /"tool_calls"\s*:\s*\[/;
+
+/**
+ * Creates an edit of chunks that gives each call of an answer its position as its index. Some upstreams send no index,
+ * the same for all calls, or that of a content block.
+ */
+function callNumberer(): (chunk: string) => string {
+  /** By the text of the choice's index. */
+  const finders = new Map<string, CallFinder>();
+
+  function editChoice(choice: string): string {
+    const span = findValue(choice, ["index"]);
+    const index = span === undefined ? "0" : choice.slice(span.start, span.end);
+    const finder = finders.get(index) ?? new CallFinder();
+    finders.set(index, finder);
+    const callsOfDelta = new Set<BegunCall>();
+    return editMember(
+      choice,
+      "delta",
+      (delta) =>
+        editMember(delta, "tool_calls", (calls) =>
+          editElements(calls, (call) => {
+            const entry = parsePlain(call);
+            if (!isObject(entry)) return call;
+            const { position } = finder.find(entry, callsOfDelta);
+            return entry.index === position ? call : spliceMembers(call, { index: String(position) });
+          })),
+    );
+  }
+
+  return (chunk) =>
+    CALLS.test(chunk) ? editMember(chunk, "choices", (choices) => editElements(choices, editChoice)) : chunk;
 }
 
 /** Matches content in parts, and log probabilities. Nothing else matches: quotes inside a text are escaped. */

@@ -1,5 +1,5 @@
 /** Writes the `messages` of a chat request. */
-import { callSignatures, signedCallId, withCallSignature } from "../canonical/signature.ts";
+import { callSignatures, signedCallId } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -9,6 +9,7 @@ import {
   isPlain,
   withMembers,
   withUnknownMembers,
+  writeCall,
   writeContent,
   writePart,
 } from "./write_parts.ts";
@@ -76,7 +77,7 @@ function writeAssistant(message: Message, context: ChatWriteContext): JsonObject
   const callIds = new Set(blocks.map((block) => block.type === "tool_call" ? block.id : undefined));
   for (const block of blocks) {
     const signedCall = block.type === "reasoning" ? signedCallId(block.signature?.id) : undefined;
-    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id)));
+    if (block.type === "tool_call") calls.push(withMembers(writeCall(block, signatures.get(block.id)), block));
     else if (signedCall !== undefined && signatures.has(signedCall) && callIds.has(signedCall)) continue;
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
@@ -99,12 +100,4 @@ function writeAssistant(message: Message, context: ChatWriteContext): JsonObject
 /** True for an unknown entry of `reasoning_details`, which returns to that member. */
 function isDetail(block: ContentBlock): boolean {
   return block.type === "vendor_specific" && stringOf(block.value.type)?.startsWith("reasoning.") === true;
-}
-
-function writeCall(call: ContentBlockOf<"tool_call">, signature: string | undefined): JsonObject {
-  const { id, name, custom, arguments: input } = call;
-  const written = custom === true
-    ? { id, type: "custom", custom: { name, input } }
-    : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
-  return withMembers(withCallSignature(written, signature), call);
 }

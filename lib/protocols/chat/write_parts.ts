@@ -1,7 +1,8 @@
-/** Writes the content of chat messages: a string for one plain text, else parts. */
+/** Writes the calls and the content of chat messages: a string for one plain text, else parts. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt, UnknownMembers } from "../canonical/types.ts";
+import { withCallSignature } from "../canonical/signature.ts";
 import { NO_MEMBERS, ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -39,6 +40,17 @@ export function writePart(block: ContentBlock, context: ChatWriteContext): JsonO
     default:
       throw new TypeError(`Cannot write a block of type "${block.type}" as a part`);
   }
+}
+
+/** Writes a call, with its signature if it has one. Blank arguments of a function become an empty object. */
+export function writeCall(
+  { id, name, custom, arguments: input }: ContentBlockOf<"tool_call">,
+  signature: string | undefined,
+): JsonObject {
+  const written = custom === true
+    ? { id, type: "custom", custom: { name, input } }
+    : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
+  return withCallSignature(written, signature);
 }
 
 /** Audio formats by media type. */

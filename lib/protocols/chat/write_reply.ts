@@ -1,17 +1,10 @@
 /** Writes chat answers that are not streamed, and parts that streamed answers have, too. */
-import { countCodePoints, urlCitation } from "../canonical/citations.ts";
-import { signedCallId, withCallSignature, writeSignature } from "../canonical/signature.ts";
-import type {
-  Citation,
-  ContentBlockOf,
-  FinishReason,
-  Reply,
-  Signature,
-  TextRange,
-  TokenLogprob,
-} from "../canonical/types.ts";
+import { countCodePoints, moveAnnotation, urlCitation } from "../canonical/citations.ts";
+import { signedCallId, writeSignature } from "../canonical/signature.ts";
+import type { Citation, FinishReason, Reply, Signature, TextRange, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
+import { writeCall } from "./write_parts.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./members.ts";
 import { writeUsage } from "./chat_usage.ts";
@@ -64,12 +57,17 @@ export function hidesReasoning(context: ResponseContext): boolean {
   return context.prompt.reasoning?.display === "omitted";
 }
 
+/** Writes the text of reasoning, for spreading. Clients of OpenRouter read only `reasoning`. */
+export function writeReasoningText(text: string, { prompt }: ResponseContext): JsonObject {
+  return { reasoning_content: text, ...(prompt.openRouter === true && { reasoning: text }) };
+}
+
 /**
  * Writes a citation of a text block; undefined if it has no URL.
  * @param block range of the block in the whole text of the answer, in which positions are counted
  */
 export function writeAnnotation(citation: Citation, block: TextRange): JsonObject | undefined {
-  if (citation.from === "chat") return citation.value;
+  if (citation.from === "chat") return moveAnnotation(citation.value, block.start);
   const cited = urlCitation(citation, block);
   return cited && { type: "url_citation", url_citation: cited };
 }
@@ -81,17 +79,6 @@ export function writeAnnotation(citation: Citation, block: TextRange): JsonObjec
 export function keepCallSignature(signature: Signature | undefined, signatures: Map<string, string>): void {
   const callId = signedCallId(signature?.id);
   if (signature !== undefined && callId !== undefined) signatures.set(callId, writeSignature(signature, ""));
-}
-
-/** Writes an entry of `tool_calls`. Empty arguments of a function become an empty object. */
-function writeCall(
-  { id, name, custom, arguments: input }: ContentBlockOf<"tool_call">,
-  signature: string | undefined,
-): JsonObject {
-  const written = custom === true
-    ? { id, type: "custom", custom: { name, input } }
-    : { id, type: "function", function: { name, arguments: input || "{}" } };
-  return withCallSignature(written, signature);
 }
 
 function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
@@ -137,7 +124,7 @@ function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
     role: "assistant",
     content: hasNoText ? null : content,
     refusal: refusal === "" ? null : refusal,
-    ...(thoughts.length > 0 && { reasoning_content: thoughts.join("\n\n") }),
+    ...(thoughts.length > 0 && writeReasoningText(thoughts.join("\n\n"), context)),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 &&

@@ -53,14 +53,14 @@ const LIST_MEMBERS: ReadonlySet<string> = new Set([
 const SPELLINGS = spellingsOf(KNOWN_NAMES);
 const SCHEMA_SPELLINGS = spellingsOf(SCHEMA_NAMES);
 
-/** Maps names in lower case to the known names. */
+/** Maps the known names, as they are and in lower case, to the known names. */
 function spellingsOf(names: readonly string[]): ReadonlyMap<string, string> {
-  return new Map(names.map((name) => [name.toLowerCase(), name]));
+  return new Map(names.flatMap((name) => [[name, name], [name.toLowerCase(), name]]));
 }
 
 /** Returns the known name as which servers may read a name; the name itself if there is none. */
 function knownNameOf(name: string, spellings: ReadonlyMap<string, string>): string {
-  return spellings.get(usualName(name).replaceAll("_", "")) ?? name;
+  return spellings.get(name) ?? spellings.get(usualName(name).replaceAll("_", "")) ?? name;
 }
 
 /**

@@ -30,10 +30,12 @@ export type ReasoningBlock = ContentBlockOf<"reasoning">;
 const ENVELOPE_START = Buffer.from(shapes.SEAL_PREFIX).toString("base64").slice(0, 10);
 
 /**
- * Placeholders for missing signatures, which no model made.
+ * Placeholders for missing signatures, which no model made. SDKs whose signatures are bytes send their base64.
  * https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-const PLACEHOLDERS: ReadonlySet<string> = new Set([PLACEHOLDER_SIGNATURE, "context_engineering_is_the_way_to_go"]);
+const PLACEHOLDERS: ReadonlySet<string> = new Set(
+  [PLACEHOLDER_SIGNATURE, "context_engineering_is_the_way_to_go"].flatMap((text) => [text, btoa(text)]),
+);
 
 /** Returns blocks of reasoning as one signature, an envelope. */
 export function sealReasoning(blocks: readonly ReasoningBlock[]): string {

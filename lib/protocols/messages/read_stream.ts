@@ -4,7 +4,7 @@ import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import { numberOf, stringOf } from "../members.ts";
@@ -48,16 +48,6 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     },
     end: () => machine.end(),
   };
-}
-
-/** Parses a frame; returns undefined if it is not JSON. */
-function tryParse(data: string): Json | undefined {
-  try {
-    return parseJson(data);
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    return undefined;
-  }
 }
 
 /** Creates a reader of parsed events. `undefined` stands for one that is not JSON. */
@@ -194,8 +184,9 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
 
   /** Runs a step and returns the events. An error in it ends the answer. */
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
+    if (isOver) return [];
     try {
-      if (!isOver) step(body);
+      step(body);
       if (keptLength + serializer.waitingSize > MAX_KEPT) throw broken("it is too long");
     } catch (thrown) {
       isOver = true;

@@ -1,5 +1,5 @@
 /** Writes the images and files of a messages request. */
-import { modalityOf, normalizeMediaType, PDF_BASE64 } from "../canonical/media.ts";
+import { decodeTextFile, modalityOf, normalizeMediaType, PDF_BASE64 } from "../canonical/media.ts";
 import type { ContentBlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -66,12 +66,9 @@ function typeOf({ base64, mediaType }: Bytes): string {
 }
 
 function decodeText({ base64, mediaType }: Bytes): string {
-  try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch (cause) {
-    throw new GatewayError("invalid", `Cannot send a file of type "${mediaType}": its text is not UTF-8`, { cause });
-  }
+  const text = decodeTextFile(base64);
+  if (text !== undefined) return text;
+  throw new GatewayError("invalid", `Cannot send a file of type "${mediaType}": its text is not UTF-8`);
 }
 
 function unsupported(what: string): GatewayError {

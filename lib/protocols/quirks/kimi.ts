@@ -9,6 +9,7 @@ import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
  */
 export const kimi: Quirk = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
+  changesAllMessages: true,
   body: (body, prompt, dropped) =>
     writeThinkingSwitch(restoreReasoningContent(compatibleBody(body, dropped)), prompt.reasoning),
 };

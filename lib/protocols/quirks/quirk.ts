@@ -5,6 +5,7 @@
  */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { Prompt, Protocol } from "../canonical/types.ts";
+import type { Model } from "../../catalog/model.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Dialect } from "../upstream_codec.ts";
 
@@ -17,8 +18,9 @@ export interface Quirk {
   /**
    * Rewrites a request body that the gateway or the client wrote, and adds to `dropped` what it leaves out. A member
    * that does not change keeps its identity (`===`), so that its text can be relayed as it is.
+   * @param row the model's entry in the catalog
    */
-  body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;
+  body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters, row: Pick<Model, "reasoning">): JsonObject;
   /** True if `body` may change any message; absent: it changes only those of rare forms (`PlainSizes.hasRareForms`). */
   changesAllMessages?: true;
 }

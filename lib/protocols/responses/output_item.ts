@@ -27,8 +27,8 @@ export interface OutputItem {
   done(status: ItemStatus): ResponsesEvent[];
   /** Returns the item as if it ended now; undefined if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;
-  /** Returns the item as it is stored for later requests; absent: it is stored as `value` returns it. */
-  kept?(status: ItemStatus): JsonObject;
+  /** Returns the item as it is stored for later requests, if it is; absent: it is stored as `value` returns it. */
+  kept?(status: ItemStatus): JsonObject | undefined;
 }
 
 /** The place of an item: its request, and its position in the answer. */

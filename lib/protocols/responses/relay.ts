@@ -47,7 +47,6 @@ export const responsesRelay: Relay = {
       push(relayed) {
         const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
         const { event, data } = frame;
-        if (data === DONE.data) return [];
         if (data.includes('"sequence_number"')) lastNumbered = data;
         keeper?.push(relayed);
         if (!mayHaveMember(data, "response")) return [frame];
@@ -77,8 +76,8 @@ function withPrevious(response: string, id: string | undefined): string {
 }
 
 /** True if the gateway needs encrypted reasoning to store the answer, and the client did not ask for it. */
-function asksForEncrypted({ keeper, prompt: { reasoning } }: ResponseContext): boolean {
-  return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
+function asksForEncrypted({ keeper, prompt, reasons }: ResponseContext): boolean {
+  return keeper?.keep !== undefined && reasons === true && prompt.reasoning?.encrypted !== true;
 }
 
 function renumber(frame: Frame, next: () => number): Frame {

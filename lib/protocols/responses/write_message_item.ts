@@ -3,6 +3,7 @@ import { countCodePoints, urlCitation } from "../canonical/citations.ts";
 import { addTokens } from "../canonical/logprobs.ts";
 import type { Citation, TextRange, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
+import { keepPieces } from "./kept_text.ts";
 import {
   itemAdded,
   itemDone,
@@ -21,6 +22,8 @@ interface Part {
   text: string;
   annotations: JsonObject[];
   logprobs: TokenLogprob[];
+  /** The tokens of each event, which `logprobs` has, too. */
+  tokenLists: TokenLogprob[][];
   /** Number of code points before the current block, without those of `uncounted`. */
   counted: number;
   /** Text of earlier blocks that is not counted yet: only citations need the count. */
@@ -48,7 +51,8 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
 
   function endPart(): ResponsesEvent[] {
     if (part === undefined) return [];
-    const { kind, text, logprobs } = part;
+    const { kind, text, logprobs, tokenLists } = part;
+    keepPieces(logprobs, tokenLists);
     const value = writePart(part);
     const events: ResponsesEvent[] = [
       kind === "text"
@@ -67,7 +71,16 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     const events: ResponsesEvent[] = endPart();
     if (!isAdded) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
     isAdded = true;
-    part = { kind: currentKind, text: "", annotations: [], logprobs: [], counted: 0, uncounted: "", block: "" };
+    part = {
+      kind: currentKind,
+      text: "",
+      annotations: [],
+      logprobs: [],
+      tokenLists: [],
+      counted: 0,
+      uncounted: "",
+      block: "",
+    };
     events.push({ type: "response.content_part.added", members: { ...location(), part: writePart(part) } });
     return { part, events };
   }
@@ -92,7 +105,10 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       const { part, events } = openPart();
       part.text += text;
       part.block += text;
-      addTokens(part.logprobs, logprobs);
+      if (logprobs.length > 0) {
+        part.tokenLists.push(logprobs);
+        addTokens(part.logprobs, logprobs);
+      }
       events.push(
         currentKind === "text"
           ? { type: "response.output_text.delta", members: { ...location(), delta: text, logprobs } }
@@ -136,9 +152,10 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
   return { item, events: open(kind) };
 }
 
+/** Writes a part. While it is empty, the lists are new ones: it may get content before its event is written. */
 function writePart({ kind, text, annotations, logprobs }: Part): JsonObject {
   return kind === "text"
-    ? { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] }
+    ? { type: "output_text", text, annotations: [...annotations], logprobs: logprobs.length > 0 ? logprobs : [] }
     : { type: "refusal", refusal: text };
 }
 

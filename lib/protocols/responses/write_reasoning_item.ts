@@ -15,6 +15,8 @@ import {
 
 /** The parts of a reasoning block that the client gets. */
 export interface ReasoningView {
+  /** True if it gets the item. */
+  item: boolean;
   /** True if it gets the text, as a summary. */
   summary: boolean;
   /** True if it gets the signature, as `encrypted_content`. */
@@ -65,6 +67,7 @@ export function reasoningItem(
     },
     done(status) {
       const events: ResponsesEvent[] = [];
+      if (!view.item) return events;
       if (text !== "") {
         events.push(
           { type: "response.reasoning_summary_text.done", members: { ...location, text } },
@@ -74,9 +77,9 @@ export function reasoningItem(
       events.push(itemDone(output_index, write(status)));
       return events;
     },
-    value: (status) => write(status),
+    value: (status) => view.item ? write(status) : undefined,
     // Models accept their earlier reasoning only in this form.
-    kept: (status) => write(status, true),
+    kept: (status) => view.item || signature !== undefined ? write(status, true) : undefined,
   };
-  return { item, events: [itemAdded(output_index, { type: "reasoning", id, summary: [] })] };
+  return { item, events: view.item ? [itemAdded(output_index, { type: "reasoning", id, summary: [] })] : [] };
 }

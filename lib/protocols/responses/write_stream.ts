@@ -6,6 +6,7 @@ import type { Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { objectOf, stringOf } from "../members.ts";
 import { callItem } from "./write_call_item.ts";
+import { writeWithKeptTexts } from "./kept_text.ts";
 import { messageItem } from "./write_message_item.ts";
 import {
   emptyItem,
@@ -29,15 +30,22 @@ const FINAL_EVENTS = new Set(["response.completed", "response.incomplete", "resp
 export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
   const machine = outputItemWriter(context);
   let number = 0;
+  let write: (event: JsonObject) => string = JSON.stringify;
 
   function frames(events: ResponsesEvent[]): Frame[] {
     return events.flatMap(({ type, members }) => {
-      const frame = { event: type, data: JSON.stringify({ type, sequence_number: number++, ...members }) };
+      const frame = { event: type, data: write({ type, sequence_number: number++, ...members }) };
       return FINAL_EVENTS.has(type) ? [frame, { data: "[DONE]" }] : [frame];
     });
   }
 
-  return { push: (event) => frames(machine.push(event)), end: () => frames(machine.end()) };
+  return {
+    push(event) {
+      if (event.type === "logprobs") write = writeWithKeptTexts;
+      return frames(machine.push(event));
+    },
+    end: () => frames(machine.end()),
+  };
 }
 
 /**
@@ -62,10 +70,9 @@ function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, Respons
   function closeItem(status: ItemStatus): ResponsesEvent[] {
     const events = item?.done(status) ?? [];
     const value = item?.value(status);
-    if (value !== undefined) {
-      output.push(value);
-      storedItems.push(item?.kept?.(status) ?? value);
-    }
+    if (value !== undefined) output.push(value);
+    const stored = item?.kept === undefined ? value : item.kept(status);
+    if (stored !== undefined) storedItems.push(stored);
     item = undefined;
     return events;
   }
@@ -157,13 +164,13 @@ function openItem(
       return callItem(block, position);
     case "reasoning": {
       const { reasoning } = context.prompt;
-      // A client that did not ask for reasoning expects a message as the first item.
-      if (reasoning === undefined) return { item: emptyItem(), events: [] };
-      const summary = reasoning.display === "summarized" || reasoning.display === "full";
-      return reasoningItem(
-        { summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true },
-        position,
-      );
+      return reasoningItem({
+        // A client that did not ask for reasoning expects a message as the first item.
+        item: reasoning !== undefined,
+        summary: reasoning?.display === "summarized" || reasoning?.display === "full",
+        encrypted: reasoning?.encrypted === true,
+        hidden: block.hidden === true,
+      }, position);
     }
     case "vendor_specific":
       return block.from === "responses" ? wholeItem(block.value, position) : { item: emptyItem(), events: [] };

@@ -32,7 +32,10 @@ const REFUSED_MEMBERS: Readonly<Record<Protocol, readonly string[]>> = {
 type DropTarget = Pick<AdaptTarget, "protocol" | "dropped">;
 
 /** Objects that only group members: the members inside are reported, not the object. */
-const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item", "functionCall", "functionResponse"]);
+const WRAPPERS = new Set([
+  ...["function", "custom", "image_url", "file", "item", "functionCall", "functionResponse"],
+  "provider_specific_fields",
+]);
 
 /** Members of Gemini's body that only group members. */
 const GROUPS = new Set(["generationConfig", "toolConfig", "functionCallingConfig"]);
@@ -74,7 +77,7 @@ export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generat
     : translateBody(unknownMembers, target);
   const thinking = reasoning && keepOwnReasoning(reasoning, target);
   const mapped = yield* mapPrompt(prompt, keepOwnInBlock);
-  const messages = yield* mapEach<Message>(mapped.messages, keepOwn);
+  const messages = yield* mapEach<Message>(mapped.messages, (message) => keepOwn(removeResultName(message, target)));
   const tools = yield* mapEach<Tool>(mapped.tools, keepOwn);
   const { unknownMembers: _, reasoning: __, ...others } = mapped;
   return {
@@ -101,6 +104,14 @@ function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, 
   const { unknownMembers: _, ...others } = part;
   reportMembers(part.unknownMembers.members, dropped);
   return others as T;
+}
+
+/** Removes the `name` of a chat client's tool result, which repeats that of the call. Other messages lose theirs. */
+function removeResultName(message: Message, { protocol }: DropTarget): Message {
+  const { blocks: [block], unknownMembers } = message;
+  if (block?.type !== "tool_result" || unknownMembers?.from !== "chat" || protocol === "chat") return message;
+  const { name: _, ...members } = unknownMembers.members;
+  return { ...message, unknownMembers: { from: "chat", members } };
 }
 
 /** Makes the signature beside a chat client's call a block of its own for Google's models, which sign calls. */
@@ -231,18 +242,27 @@ function translateMember({ name, value, from, to }: Member): JsonObject | undefi
   return value === "standard_only" ? { service_tier: "default" } : undefined;
 }
 
-/** Members whose default clients often send, with the default as JSON. The gateway stores no answers for vendors. */
+/**
+ * Members whose default clients often send, with the default as JSON. The gateway stores no answers for vendors, and
+ * pads no streams.
+ */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["store", "false"],
+  ["stream_options", '{"include_obfuscation":false}'],
   ["detail", '"auto"'],
   ["modalities", '["text"]'],
   ["responseModalities", '["TEXT"]'],
   ["citations", '{"enabled":false}'],
+  ["min_p", "0"],
+  ["top_a", "0"],
+  ["repetition_penalty", "1"],
 ]);
 
-/** True if a member has no effect: its value is null, an empty object or list, or the default. */
+/** True if a member has no effect: its value is null, an empty list, an object of such members, or the default. */
 function asksForNothing(name: string, value: Json | undefined): boolean {
   if (value === undefined || value === null) return true;
-  const isEmpty = Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0;
+  const isEmpty = Array.isArray(value)
+    ? value.length === 0
+    : isObject(value) && Object.entries(value).every(([inner, member]) => asksForNothing(inner, member));
   return isEmpty || DEFAULTS.has(name) && DEFAULTS.get(name) === JSON.stringify(value);
 }

@@ -5,7 +5,7 @@ import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 import type { TextRule } from "../upstream_codec.ts";
-import { hashText, isLegal } from "./legal_names.ts";
+import { legalCallId } from "./legal_names.ts";
 
 /**
  * Flattens blocks of other protocols into text and media, or drops them and adds them to `dropped`.
@@ -126,10 +126,6 @@ function hasResult({ role, blocks }: Message): boolean {
   return role === "user" && blocks.some(({ type }) => type === "tool_result");
 }
 
-const CALL_ID_PREFIX = "call_";
-/** Base62 digits of a new id, about 142 bits. */
-const HASH_LENGTH = 24;
-
 /** Replaces every call id that the rule does not allow, in steps. The same id always gets the same replacement. */
 export function* legalizeCallIds(prompt: Prompt, rule: TextRule): Generator<void, Prompt> {
   const legalIds = new Map<string, string>();
@@ -148,14 +144,4 @@ export function* legalizeCallIds(prompt: Prompt, rule: TextRule): Generator<void
         return block;
     }
   });
-}
-
-/** Returns the id if it is legal, else an id made of its hash. */
-export function legalCallId(id: string, rule: TextRule): string {
-  if (isLegal(id, rule)) return id;
-  if (rule.exact === true) return hashText(id, rule.max);
-  const prefix = isLegal(CALL_ID_PREFIX, { ...rule, exact: false }) && rule.max > 2 * CALL_ID_PREFIX.length
-    ? CALL_ID_PREFIX
-    : "";
-  return prefix + hashText(id, Math.min(HASH_LENGTH, rule.max - prefix.length));
 }

@@ -28,3 +28,17 @@ export function replaceIllegalCharacters(text: string, rule: TextRule, replaceme
   return Array.from(text, (character) => isLegal(character, { legal: rule.legal, max: 2 }) ? character : replacement)
     .join("");
 }
+
+const CALL_ID_PREFIX = "call_";
+/** Base62 digits of a new id, about 142 bits. */
+const HASH_LENGTH = 24;
+
+/** Returns the id if it is legal, else an id made of its hash. */
+export function legalCallId(id: string, rule: TextRule): string {
+  if (isLegal(id, rule)) return id;
+  if (rule.exact === true) return hashText(id, rule.max);
+  const prefix = isLegal(CALL_ID_PREFIX, { ...rule, exact: false }) && rule.max > 2 * CALL_ID_PREFIX.length
+    ? CALL_ID_PREFIX
+    : "";
+  return prefix + hashText(id, Math.min(HASH_LENGTH, rule.max - prefix.length));
+}

@@ -22,3 +22,20 @@ Deno.test("findRequests() finds an entry from a clock that is ahead, unless a pe
   const found = async (texts: RequestTexts) => (await findRequests(parts, texts, { now: DAY_ONE })).data.length;
   assertEquals([await found({}), await found({ since: "7d" }), await found({ until: "1h" })], [1, 1, 0]);
 });
+
+Deno.test("all pages of a search have the period of the first, also if it is relative to the present", async () => {
+  const { ledger, keys } = openMemoryStore();
+  await ledger.append([1, 2, 3].map((id) => freeEntryOf({ id: `r${id}`, at: DAY_ONE + id })));
+  const page = async (texts: RequestTexts, now: number) => {
+    const { data, next } = await findRequests(
+      { ledger, keys, config: parseConfig({}) },
+      { since: "1h", limit: "1", ...texts },
+      { now },
+    );
+    return { ids: data.map(({ id }) => id), cursor: next ?? "" };
+  };
+  const first = await page({}, DAY_ONE + 3_600_000);
+  const second = await page({ cursor: first.cursor }, DAY_ONE + 3_600_010);
+  const third = await page({ cursor: second.cursor }, DAY_ONE + 3_600_020);
+  assertEquals([first.ids, second.ids, third.ids], [["req_r3"], ["req_r2"], ["req_r1"]]);
+});

@@ -91,7 +91,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
       "reason=x",
       "sort=x",
       "cursor=x",
-      "cursor=cost.1.1",
+      "cursor=cost.1.1.1",
       "limit=0",
       "key=nobody",
       "upstream=nope",
@@ -119,7 +119,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   const csv = await command("--user", "=1+1", "--csv");
   assertStringIncludes(csv.out, ",'=1+1,\r\n");
   const more = await command("--limit", "2");
-  assertMatch(more.err, /^There may be more: --cursor time\.\d+\.\d+\n$/);
+  assertMatch(more.err, /^There may be more: --cursor time\.\d+\.\d+\.\d+\n$/);
   for (const [name, known] of [["reason", "limit"], ["endpoint", "chat"]] as const) {
     const wrong = await command(`--${name}`, "x");
     assertEquals(wrong.code, 2);
@@ -173,9 +173,10 @@ Deno.test("sluice requests --follow prints each request as it is entered", () =>
     await ask();
     await until(/\n.* anna .* 200 .*\n/);
     assertEquals(out.trimEnd().split("\n").length, 2);
-    follower.kill("SIGTERM");
+    // It ends with its reader, such as `head`.
     await reader.cancel();
-    await follower.status;
+    await ask();
+    assertEquals((await follower.status).code, 0);
     gateway.kill("SIGTERM");
     assertEquals((await gateway.ended).code, 0);
   }));

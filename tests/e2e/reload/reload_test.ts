@@ -267,6 +267,17 @@ Deno.test("a reload that an operator asks for probes refused keys at once, even 
   assertEquals(await statusOf(), 200);
 });
 
+Deno.test("a failing upstream that a reload removes is not reported any more", async () => {
+  await using host = startUpstream(() => json(errorBody("chat", "fail"), { status: 500 }));
+  await using world = await startReloadable(oneModel("chat", host.url), { UPSTREAM_KEY });
+  const readiness = async () => await (await fetch(`${world.origin}/readyz`)).json();
+  for (let request = 0; request < 5; request++) await (await world.ask(prompt("chat"))).text();
+  assertEquals((await readiness()).status, "degraded");
+  world.write(JSON.stringify({ models: [] }));
+  assertEquals((await world.gateway().reloader.reload("signal")).outcome, "changed");
+  assertEquals([await readiness(), world.gateway().health.snapshot()], [{ status: "ok" }, []]);
+});
+
 Deno.test("the metric of the configuration shows that a file was refused", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const { reloader } = world.gateway();

@@ -1,7 +1,7 @@
 /** References to earlier responses and their items, over every protocol of upstreams. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
-import { oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
+import { model, oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, type FakeUpstream, json, startUpstream } from "../../upstream/mod.ts";
 
@@ -146,15 +146,22 @@ Deno.test("a reference restores signed reasoning that its client did not ask for
       ],
     }),
   );
-  const [, assistant] = server.requests[1]?.json.messages ?? [];
-  assertEquals(assistant.content, [thinking, call]);
+  // A client that does not ask for reasoning at all gets no item of it.
+  const { id, output: [only] } = await answerOf(await ask(gateway, { tools: more.tools }));
+  assertEquals(only.type, "function_call");
+  const result = { type: "function_call_output", call_id: only.call_id, output: "noon" };
+  await answerOf(await ask(gateway, { tools: more.tools, previous_response_id: id, input: [result] }));
+  const [asked, unasked] = [1, 3].map((index) => server.requests[index]?.json.messages[1].content);
+  assertEquals(asked, [thinking, call]);
+  assertEquals(unasked, [{ ...thinking, thinking: "" }, call]);
 });
 
-Deno.test("a relay requests encrypted reasoning only if it stores the answer", async () => {
+Deno.test("a relay requests encrypted reasoning only if it stores the answer of a reasoning model", async () => {
   await using server = startUpstream(() => json(WHOLE.responses));
-  await using gateway = startGateway(oneModel("responses", server.url));
-  const reasoning = { effort: "low" };
-  for (const more of [{ reasoning }, { reasoning, include: ["x"] }, { reasoning, store: false }, {}]) {
+  const file = oneModel("responses", server.url);
+  const plain = model("acme/plain", [{ upstream: "one", model: "real-one" }], { reasoning: undefined });
+  await using gateway = startGateway({ ...file, models: [...file.models as JsonObject[], plain] });
+  for (const more of [{}, { include: ["x"] }, { store: false }, { model: "acme/plain" }]) {
     await answerOf(await ask(gateway, more));
   }
   const encrypted = "reasoning.encrypted_content";
@@ -176,10 +183,9 @@ Deno.test("encrypted reasoning that only the gateway requested is stored and not
   await using server = startUpstream(({ stream }) => stream ? events(frames) : json(response));
   await using gateway = startGateway(oneModel("responses", server.url));
   for (const stream of [false, true]) {
-    const reasoning = { effort: "low" };
     for (const isShown of [false, true]) {
       const more: JsonObject = isShown ? { include: ["reasoning.encrypted_content"] } : {};
-      const text = await (await ask(gateway, { stream, reasoning, ...more })).text();
+      const text = await (await ask(gateway, { stream, ...more })).text();
       assertEquals(text.includes("gAAA"), isShown, text);
       assertStringIncludes(text, "rs_1");
       assertStringIncludes(text, "gBBB");

@@ -81,11 +81,17 @@ Deno.test("an unstored response can be continued on its own connection", async (
   // Stored responses are known to every connection of the key.
   const stored = await other.ask({ input: "stored" });
   assertEquals((await socket.ask({ previous_response_id: stored.id, input: "Go" })).status, "completed");
+  // A stored response does not depend on those of its connection.
+  const { id } = await socket.ask({ previous_response_id: second.id, input: "four" });
   const { recall } = gateway.gateway;
   const before = recall.bytes;
   socket.close();
   await socket.closed;
   await until("expiry", () => recall.bytes < before);
+  const last = prompt("responses", { stream: true, previous_response_id: id, input: "five" });
+  const continued = await gateway.ask("responses", last);
+  assertEquals(continued.status, 200, await continued.text());
+  assertEquals(server.requests.at(-1)?.json.messages.length, 7);
 });
 
 Deno.test("a warm-up returns an id to continue from, calls no model and leaves no entry", async () => {
@@ -337,6 +343,13 @@ Deno.test("a WebSocket answers a ping with the same bytes", async () => {
   assertEquals([...bytes.subarray(0, size)], [0x8a, 0x02, 0x68, 0x69]);
 });
 
+/** Text frames with a mask of zeros. */
+function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
+  const text = new TextEncoder().encode(message);
+  const frame = [0x81, 0x80 | text.length, 0, 0, 0, 0, ...text];
+  return new Uint8Array(Array.from({ length: count }, () => frame).flat());
+}
+
 Deno.test("a slow reader slows its upstream", async () => {
   const chunk = STREAMED.chat[1] ?? "";
   const long = chunk.replace("Hello", "x".repeat(100_000));
@@ -349,9 +362,7 @@ Deno.test("a slow reader slows its upstream", async () => {
   await using gateway = startGateway({ ...oneModel("chat", server.url), resource_limits: { drained_requests: 0 } });
   // A client that reads nothing.
   const connection = await upgradeByHand(gateway);
-  const text = new TextEncoder().encode('{"type":"response.create","model":"acme/one","input":"a"}');
-  // A text frame with a mask of zeros.
-  await connection.write(new Uint8Array([0x81, 0x80 | text.length, 0, 0, 0, 0, ...text]));
+  await connection.write(textFrames('{"type":"response.create","model":"acme/one","input":"a"}', 1));
   let seen = 0;
   await until("it comes to rest", async () => {
     seen = sent;
@@ -359,16 +370,16 @@ Deno.test("a slow reader slows its upstream", async () => {
     return sent > 0 && sent === seen;
   });
   assert(sent < 900, String(sent));
+  // Nor does it read errors, so the gateway closes the connection.
+  let isGone = false;
+  void server.requests[0]?.gone.then(() => isGone = true);
+  await until("the request is cancelled", async () => {
+    await connection.write(textFrames("{}", 500));
+    await pause(20);
+    return isGone;
+  });
   connection.close();
-  await server.requests[0]?.gone;
 });
-
-/** Text frames with a mask of zeros. */
-function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
-  const text = new TextEncoder().encode(message);
-  const frame = [0x81, 0x80 | text.length, 0, 0, 0, 0, ...text];
-  return new Uint8Array(Array.from({ length: count }, () => frame).flat());
-}
 
 Deno.test("a client that does not read its errors is disconnected", async () => {
   await using server = chatUpstream();

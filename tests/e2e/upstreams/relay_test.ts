@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { oneModel, startGateway } from "../../support/gateway.ts";
+import { oneModel, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
@@ -91,4 +91,54 @@ Deno.test("relayed bodies are adapted to their vendor", async () => {
     '{"model":"real-one","x":1.0,"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":5,' +
       '"random_seed":7}',
   );
+});
+
+Deno.test("vendors get earlier reasoning of usual messages in their own form", async () => {
+  const call = { id: "ABCDEFGH1", type: "function", function: { name: "read", arguments: "{}" } };
+  const result = { role: "tool", tool_call_id: call.id, content: "line" };
+  const thinking = { type: "thinking", thinking: [{ type: "text", text: "Hm" }], closed: true };
+  const cases: [string, JsonObject, JsonObject][] = [
+    ["kimi", { content: "" }, { content: "", reasoning_content: "" }],
+    ["groq", { content: "b", reasoning_content: "Hm" }, { content: "b", reasoning: "Hm" }],
+    ["mistral", { content: "b", reasoning_content: "Hm" }, { content: [thinking, { type: "text", text: "b" }] }],
+  ];
+  for (const [vendor, before, after] of cases) {
+    await using server = startUpstream(() => json(WHOLE.chat));
+    await using gateway = startGateway({
+      ...oneModel("chat", server.url),
+      upstreams: { one: upstream(vendor, server.url) },
+    });
+    const ask = (more: JsonObject) => [{ role: "assistant", tool_calls: [call], ...more }, result];
+    const response = await gateway.ask("chat", prompt("chat", { messages: ask(before) }));
+    assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, null], await response.text());
+    assertEquals(server.requests[0]?.json.messages, ask(after));
+  }
+});
+
+Deno.test("members that only OpenRouter knows are translated for others, and its clients get their `reasoning`", async () => {
+  const [first = "", ...others] = STREAMED.chat;
+  const thought = first.replace(/"delta":\{[^}]*\}/, '"delta":{"role":"assistant","reasoning_content":"Hm."}');
+  await using server = startUpstream(() => events([thought, first, ...others].join("")));
+  const asked = { reasoning: { effort: "high" }, include_reasoning: true, usage: { include: true }, x: 1 };
+  const efforts: [vendor: string, sent: JsonObject][] = [["openai", { reasoning_effort: "high" }], [
+    "openrouter",
+    asked,
+  ]];
+  for (const [vendor, expected] of efforts) {
+    await using gateway = startGateway({
+      ...oneModel("chat", server.url),
+      upstreams: { one: { vendor, base_url: `${server.url}/v1`, api_key: { env: "UPSTREAM_KEY" } } },
+    });
+    const response = await gateway.ask("chat", prompt("chat", { ...asked, stream: true }));
+    const chunks = (await response.text()).match(/(?<=data: )\{.*/g)?.map((text) => JSON.parse(text)) ?? [];
+    assertEquals(response.headers.get("x-sluice-dropped"), null);
+    assert(chunks.at(-1)?.usage.prompt_tokens > 0, vendor);
+    const { reasoning, reasoning_effort, include_reasoning, usage, x }: JsonObject = server.requests.at(-1)?.json ?? {};
+    const sent = { reasoning, reasoning_effort, include_reasoning, usage };
+    assertEquals(JSON.parse(JSON.stringify({ ...sent, x })), { x: 1, ...expected });
+    const thoughts = chunks.map(({ choices: [choice] }) => choice?.delta.reasoning).filter((text) =>
+      text !== undefined
+    );
+    assertEquals(thoughts, vendor === "openai" ? ["Hm."] : []);
+  }
 });

@@ -38,6 +38,7 @@ Deno.test("objectSchema() makes an object without branches of every schema", () 
       properties: {},
     }],
     ["a reference", { $ref: "#/$defs/x", $defs: { x: a } }, { $defs: { x: a }, ...a }],
+    ["a percent-encoded reference", { $ref: "#/$defs/x%3Cy%3E", $defs: { "x<y>": a } }, { $defs: { "x<y>": a }, ...a }],
     ["branches in branches", { anyOf: [{ oneOf: [a, b] }, a] }, either],
     ["closed branches", {
       anyOf: [{ ...a, additionalProperties: false }, { ...a, additionalProperties: false }],

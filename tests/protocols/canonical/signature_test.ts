@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import {
   fromBase64Url,
   readSignature,
@@ -55,5 +55,5 @@ Deno.test("fromBase64Url() reverses toBase64Url()", () => {
     assertEquals(fromBase64Url(encoded), text);
   }
   assertThrows(() => fromBase64Url("_w"), TypeError);
-  assertStringIncludes(assertThrows(() => fromBase64Url("*"), DOMException).name, "Invalid");
+  assertThrows(() => fromBase64Url("*"), SyntaxError);
 });

@@ -46,3 +46,12 @@ Deno.test("readReply() keeps the citations of a text beside a call", () => {
   const { blocks } = readReply(answer({ content: "Hi", annotations: [value], tool_calls }), ORIGIN);
   assertEquals(blocks[0], { type: "text", text: "Hi", citations: [{ from: "chat", value }] });
 });
+
+Deno.test("readReply() keeps calls with the same id apart", () => {
+  const call = (input: string) => ({ id: "c", type: "function", function: { name: "f", arguments: input } });
+  const { blocks } = readReply(answer({ tool_calls: [call('{"a":1}'), call('{"b":2}')] }), ORIGIN);
+  assertEquals(blocks.map((block) => block.type === "tool_call" && [block.id, block.arguments]), [
+    ["c", '{"a":1}'],
+    ["c_1", '{"b":2}'],
+  ]);
+});

@@ -1,10 +1,11 @@
-import { assert, assertEquals, assertLess } from "@std/assert";
+import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
+import { CLIENT_CODECS } from "../../../lib/protocols/client_codecs.ts";
 import { REPLIES } from "./replies.ts";
 import { request, responseContextOf } from "./requests.ts";
 import { framesOf, STREAMS } from "./upstream_streams.ts";
@@ -60,6 +61,16 @@ Deno.test("reader() emits each piece at once", () => {
   ]);
 });
 
+Deno.test("reader() takes a stream for cut if one of several answers has no end", () => {
+  const chunk = (index: number, finish_reason: string | null) => ({
+    data: JSON.stringify({ id: "c1", choices: [{ index, delta: { content: "Hi" }, finish_reason }] }),
+  });
+  const [begun, first, second] = [chunk(1, null), chunk(0, "stop"), chunk(1, "stop")];
+  assertEquals(read([begun, first]).at(-1)?.type, "error");
+  assertEquals(read([begun, second, first]).at(-1)?.type, "finish");
+  assertEquals(read([begun, first, { data: "[DONE]" }]).at(-1)?.type, "finish");
+});
+
 Deno.test("reader() treats an event called error as an error", () => {
   const [only] = read([{ event: "error", data: '{"message":"Too many","code":"rate_limit_exceeded"}' }]);
   assert(only?.type === "error");
@@ -98,6 +109,28 @@ Deno.test("reader() reads citations in chat's format", () => {
     ["chat", "url_citation"],
     ["chat", "url_citation"],
   ]);
+});
+
+Deno.test("positions of citations count from the content in chat, and from the message in responses", () => {
+  const push = (delta: unknown): Frame => ({ data: JSON.stringify({ id: "c1", choices: [{ index: 0, delta }] }) });
+  const cited = (start_index: number, end_index: number) => ({
+    type: "url_citation",
+    url_citation: { url: "u", title: "t", start_index, end_index },
+  });
+  // The second range is in the first text.
+  const annotations = [cited(7, 10), cited(0, 2)];
+  const { blocks, ...others } = aggregateEvents(read([
+    push({ content: "Hi 😀" }),
+    push({ tool_calls: [{ index: 0, id: "c", function: { name: "f", arguments: "{}" } }] }),
+    push({ content: "So: Oslo.", annotations }),
+    { data: "[DONE]" },
+  ]));
+  const context = responseContextOf(request({}));
+  const answer = JSON.stringify(chat.writeReply({ blocks, ...others }, context));
+  assertStringIncludes(answer, JSON.stringify(annotations));
+  const response = JSON.stringify(CLIENT_CODECS.responses.writeReply({ blocks, ...others }, context));
+  assertStringIncludes(response, '"start_index":3,"end_index":6');
+  assertStringIncludes(response, '"start_index":0,"end_index":9');
 });
 
 Deno.test("reader() limits signatures that wait", () => {

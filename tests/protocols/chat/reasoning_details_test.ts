@@ -68,6 +68,7 @@ Deno.test("reasoning of assistant messages is read from the first member that ha
   const block = { type: "reasoning", text: "plan", signature: { issuer: "anthropic", value: "S" } };
   const cases: [message: JsonObject, blocks: Json[]][] = [
     [{ reasoning_details: [signed], reasoning_content: "other", reasoning: "another" }, [block]],
+    [{ provider_specific_fields: { reasoning_details: [signed] }, reasoning_content: "plan" }, [block]],
     [{ reasoning_details: [], reasoning_content: "plan" }, [{ type: "reasoning", text: "plan" }]],
     [{ reasoning_content: "plan", reasoning: "other" }, [{ type: "reasoning", text: "plan" }]],
     [{ reasoning_content: "", reasoning: "plan" }, [{ type: "reasoning", text: "plan" }]],

@@ -53,7 +53,7 @@ Deno.test("writeReply() writes messages as chat clients expect them", () => {
         },
         {
           type: "url_citation",
-          url_citation: { start_index: 0, end_index: 1, url: "https://example.com/3", title: "Three" },
+          url_citation: { start_index: 6, end_index: 7, url: "https://example.com/3", title: "Three" },
         },
       ],
     }],

@@ -23,3 +23,12 @@ Deno.test("readPrompt() joins adjacent contents of the model: chats of @google/g
   ]);
   assertEquals(messages[1]?.blocks[0], { type: "text", text: "I will look." });
 });
+
+Deno.test("readPrompt() reads no reasoning from a placeholder, in plain text or in the base64 of Google's Python SDK", () => {
+  const placeholders = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
+  for (const thoughtSignature of placeholders.flatMap((text) => [text, btoa(text)])) {
+    const part = { functionCall: { name: "clock", args: {} }, thoughtSignature };
+    const { messages } = readPrompt({ model: "acme/one", contents: [{ role: "model", parts: [part] }] });
+    assertEquals(messages[0]?.blocks.map(({ type }) => type), ["tool_call"], thoughtSignature);
+  }
+});

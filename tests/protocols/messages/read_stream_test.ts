@@ -88,7 +88,9 @@ Deno.test("reader() keeps bounded memory", () => {
     ["it has too many blocks", Array.from({ length: 5000 }, (_, index) => start(index, "text"))],
   ];
   for (const [what, frames] of cases) {
-    const [event] = read(frames).slice(-1);
+    const events = read(frames);
+    checkEvents(events);
+    const event = events.at(-1);
     assert(event?.type === "error");
     assertEquals(event.error.message, `Cannot read the upstream's answer: ${what}`);
   }

@@ -24,16 +24,21 @@ interface Case {
   /** The client's own body, where it matters. */
   request?: JsonObject;
   dropped?: string[];
+  /** True if the model does not reason. */
+  isPlain?: true;
 }
+
+const REASONING = { modes: ["adaptive" as const], efforts: ["high" as const] };
 
 const CALL = { id: "call_A1", type: "function", function: { name: "add", arguments: "{}" } };
 
 function check(quirk: Quirk, cases: readonly Case[]): void {
-  for (const { body, rewritten, prompt, request, dropped = [] } of cases) {
+  for (const { body, rewritten, prompt, request, dropped = [], isPlain } of cases) {
     const before = structuredClone(body);
     const decoded = promptOf([], { protocol: "messages", ...prompt });
     const names = new UnsupportedParameters(request && { prompt: decoded, request });
-    assertEquals(quirk.body?.(body, decoded, names) ?? body, rewritten);
+    const row = isPlain === true ? {} : { reasoning: REASONING };
+    assertEquals(quirk.body?.(body, decoded, names, row) ?? body, rewritten);
     assertEquals(names.names, dropped);
     assertEquals(body, before, "a quirk changes nothing in place");
   }
@@ -68,15 +73,21 @@ const OLDER: Case[] = [
 ];
 
 Deno.test("quirks return the same values if nothing changes", () => {
-  const messages = [
-    { role: "system", content: "Rules." },
-    { role: "user", content: [{ type: "text", text: "A" }, { type: "text", text: "B" }] },
-    { role: "assistant", content: "Let me see.", reasoning_content: "Hm.", tool_calls: [CALL] },
-    { role: "tool", tool_call_id: "call_A1", content: "1" },
-  ];
-  const body: JsonObject = { model: "a", messages, tools: [{ type: "function", function: { name: "add" } }] };
+  const id = "ABCDEFGH1";
   for (const [name, quirk] of Object.entries(QUIRKS)) {
-    const rewritten = quirk.body?.(body, promptOf([]), new UnsupportedParameters()) ?? body;
+    const messages = [
+      { role: "system", content: "Rules." },
+      { role: "user", content: [{ type: "text", text: "A" }, { type: "text", text: "B" }] },
+      {
+        role: "assistant",
+        content: "Let me see.",
+        ...!["groq", "mistral"].includes(name) && { reasoning_content: "Hm." },
+        tool_calls: [{ ...CALL, id }],
+      },
+      { role: "tool", tool_call_id: id, content: "1" },
+    ];
+    const body: JsonObject = { model: "a", messages, tools: [{ type: "function", function: { name: "add" } }] };
+    const rewritten = quirk.body?.(body, promptOf([]), new UnsupportedParameters(), {}) ?? body;
     for (const member of Object.keys(body)) assertStrictEquals(rewritten[member], body[member], `${name} ${member}`);
   }
 });
@@ -148,13 +159,40 @@ Deno.test("groq is asked to keep reasoning out of the text", () => {
   ]);
 });
 
+Deno.test("groq gets reasoning under its own name, and no other members of answers", () => {
+  const messages = [
+    { role: "user", content: "Hi", x: 1 },
+    { role: "assistant", content: "Hi.", reasoning_content: "Hm", annotations: [], tool_calls: [CALL] },
+    { role: "assistant", content: "Bye.", reasoning: "Hm", audio: { id: "a" } },
+  ];
+  const rewritten = [
+    messages[0] ?? null,
+    { role: "assistant", content: "Hi.", tool_calls: [CALL] },
+    { role: "assistant", content: "Bye." },
+  ];
+  const reasoning = "Hm";
+  check(groq, [
+    {
+      body: { messages },
+      rewritten: { messages: rewritten.map((message, index) => index === 0 ? message : { ...message, reasoning }) },
+      dropped: ["messages.audio"],
+    },
+    {
+      body: { messages },
+      rewritten: { messages: rewritten },
+      isPlain: true,
+      dropped: ["messages.thinking", "messages.audio"],
+    },
+  ]);
+});
+
 Deno.test("mistral gets its own names, and no unknown members", () => {
   check(mistral, [
     {
       body: {
         messages: [
           { role: "user", content: "Hi", name: "rider" },
-          { role: "tool", tool_call_id: "a", content: "1", name: "add" },
+          { role: "tool", tool_call_id: "ABCDEFGH1", content: "1", name: "add" },
         ],
         max_completion_tokens: 9,
         seed: 7,
@@ -169,7 +207,7 @@ Deno.test("mistral gets its own names, and no unknown members", () => {
       rewritten: {
         messages: [
           { role: "user", content: "Hi" },
-          { role: "tool", tool_call_id: "a", content: "1", name: "add" },
+          { role: "tool", tool_call_id: "ABCDEFGH1", content: "1", name: "add" },
         ],
         max_tokens: 9,
         random_seed: 7,
@@ -190,6 +228,35 @@ Deno.test("mistral gets its own names, and no unknown members", () => {
       dropped: ["safety_identifier", "text.verbosity"],
     },
     { body: { tool_choice: "auto" }, rewritten: { tool_choice: "auto" } },
+  ]);
+  const call = { ...CALL, extra_content: {} };
+  const messages: JsonObject[] = [
+    { role: "assistant", content: "Add.", reasoning_content: "Hm", tool_calls: [call], annotations: [], audio: null },
+    { role: "tool", tool_call_id: CALL.id, content: "1" },
+    { role: "assistant", content: null, reasoning: "\n", tool_calls: [{ ...CALL, id: "ABCDEFGH1" }] },
+    { role: "assistant", content: "Bye", reasoning_details: [{ type: "reasoning.text" }] },
+  ];
+  const id = "PNR4drkw5";
+  const others = [
+    { role: "tool", tool_call_id: id, content: "1" },
+    { role: "assistant", content: null, tool_calls: [{ ...CALL, id: "ABCDEFGH1" }] },
+    { role: "assistant", content: "Bye" },
+  ];
+  const thinking = { type: "thinking", thinking: [{ type: "text", text: "Hm" }], closed: true };
+  const first = { role: "assistant", tool_calls: [{ ...CALL, id }] };
+  check(mistral, [
+    {
+      body: { messages },
+      rewritten: { messages: [{ ...first, content: [thinking, { type: "text", text: "Add." }] }, ...others] },
+      dropped: ["messages.reasoning_details"],
+    },
+    {
+      body: { messages },
+      rewritten: { messages: [{ ...first, content: "Add." }, ...others] },
+      isPlain: true,
+      prompt: { protocol: "chat" },
+      dropped: ["reasoning_content", "messages.reasoning_details"],
+    },
   ]);
   const { legal, max, exact } = mistral.dialect?.callId ?? {};
   assertEquals([max, exact, legal?.test("a"), legal?.test("_")], [9, true, true, false]);

@@ -1,6 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { legalCallId } from "../../../lib/protocols/translate/fit_content.ts";
-import { hashText, isLegal } from "../../../lib/protocols/translate/legal_names.ts";
+import { hashText, isLegal, legalCallId } from "../../../lib/protocols/translate/legal_names.ts";
 import { DIALECTS } from "./targets.ts";
 
 const ANTHROPIC = DIALECTS.messages.dialect.callId;

@@ -101,7 +101,15 @@ Deno.test("members of another protocol are translated, or else named", () => {
     ["messages", { service_tier: "auto" }, "gemini", undefined, ["service_tier"]],
     ["messages", { service_tier: "auto", thread: {} }, "messages", { service_tier: "auto", thread: {} }, []],
     ["messages", { mcp_servers: [], speed: "fast" }, "responses", undefined, ["speed"]],
-    ["chat", { modalities: ["text"], store: false }, "messages", undefined, []],
+    [
+      "chat",
+      { modalities: ["text"], store: false, stream_options: { include_obfuscation: false } },
+      "messages",
+      undefined,
+      [],
+    ],
+    ["chat", { min_p: 0, top_a: 0, repetition_penalty: 1 }, "responses", undefined, []],
+    ["responses", { text: { verbosity: null } }, "messages", undefined, []],
     ["gemini", { generationConfig: { responseModalities: ["TEXT"] } }, "chat", undefined, []],
   ];
   for (const [protocol, members, kind, carried, names] of cases) {

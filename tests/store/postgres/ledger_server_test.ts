@@ -130,7 +130,7 @@ Deno.test(
   "nodes continue after a failover to a server that lacks the last entries",
   OPTIONS,
   () =>
-    withLedgers(2, async ([one, other], sql) => {
+    withLedgers(2, async ([one, other = one], sql) => {
       const sold = (id: string, factor: string) => entry({ id, sheet: { ...SHEET, factor } });
       await one.append([entry({ id: "a" })]);
       const first = await one.find("a");
