@@ -105,14 +105,14 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const pool = closeWith(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
   const reportPool = closeWith(opened, openPool(() => connect(url, REPORT_CONNECTIONS, { isPooled })));
   const keyPool = closeWith(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
-  const renew = () => {
+  const reconnect = () => {
     for (const each of [pool, reportPool, keyPool]) each.renew();
   };
   const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
   const changes = new Changes({
     pool: closeWith(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
-    stalled: renew,
+    stalled: reconnect,
     monotonic: () => performance.now(),
     log,
   });
@@ -127,7 +127,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const nodeState = openNodeState(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
-  const ledgerOptions = { ...options, leaseMs, reports: reportPool.sql, late: renew };
+  const ledgerOptions = { ...options, leaseMs, reports: reportPool.sql, reconnect };
   const ledger = closeWith(opened, await openJournaled(pool.sql, ledgerOptions));
   const isUp = () => reachOf(ledger, changes).up;
   return {
@@ -147,15 +147,15 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
 
 async function openJournaled(
   sql: Sql,
-  { journal: path, journalEntries, leaseMs, reports, late, log }:
+  { journal: path, journalEntries, leaseMs, reports, reconnect, log }:
     & SharedStoreOptions
-    & { leaseMs: number; reports: Sql; late: () => void },
+    & { leaseMs: number; reports: Sql; reconnect: () => void },
 ): Promise<JournaledLedger> {
   const journal = path === undefined ? undefined : await openJournal(path, { maxEntries: journalEntries, log });
   return journaled(openPostgresLedger(sql, { reports, graceMs: leaseMs }), {
     ...(journal !== undefined && { journal }),
     isOutOfReach,
-    late,
+    reconnect,
     leaseMs,
     log,
   });
