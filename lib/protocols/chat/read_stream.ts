@@ -36,7 +36,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let finish: ChatFinish | undefined;
   /** True once a delta had content. Some hosts (MiniMax) end such a stream with the whole message, which repeats it. */
   let hasDeltas = false;
-  /** Whether each further answer (`n`) has ended, by its index. */
+  /** True for each further answer (`n`) that has ended, by its index. */
   const others = new Map<number, boolean>();
 
   function start(): ReplyEvent[] {
