@@ -1,5 +1,6 @@
 /** Reads answers of Gemini, streamed or not. Each piece of a stream has the form of a whole answer. */
 import { callSignatureId } from "../canonical/signature.ts";
+import { inputUsage } from "../canonical/input_tokens.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
@@ -10,7 +11,7 @@ import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
 import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
-import { inputUsage, readUsage } from "./gemini_usage.ts";
+import { readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../frame_template.ts";
 import { errorInside } from "../vendor_error.ts";
@@ -143,7 +144,8 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
       isStarted = true;
       const given = nonEmptyStringOf(piece.responseId);
       if (given !== undefined && given.length <= MAX_ID_LENGTH) id = given;
-      events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
+      const input = inputUsage(usage());
+      events.push({ type: "start", ...(id !== undefined && { id }), ...(input !== undefined && { usage: input }) });
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
