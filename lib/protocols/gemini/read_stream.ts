@@ -14,7 +14,6 @@ import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts"
 import { readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../frame_template.ts";
-import { errorInside } from "../vendor_error.ts";
 
 /** Limit of an id that is kept, in UTF-16 code units. */
 const MAX_ID_LENGTH = 256;
@@ -133,7 +132,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
   function readPiece(piece: Json | undefined): ReplyEvent[] {
     if (!isObject(piece)) throw new GatewayError("upstream", "The upstream sent a chunk that is not a JSON object");
     const error = errorIn(piece);
-    if (error !== undefined) throw errorInside(piece, error);
+    if (error !== undefined) throw error;
     const metadata = objectOf(piece.usageMetadata) ?? {};
     for (const name of COUNTS) {
       const count = countOf(metadata[name]);
