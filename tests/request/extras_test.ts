@@ -429,7 +429,8 @@ function start(protocol: Protocol, server: FakeUpstream, allow: JsonObject): Tes
     hosted_tools: prices(allow.hosted_tools, "0.01"),
     service_tiers: prices(allow.service_tiers, free),
   };
-  return startGateway({ upstreams, models: [{ ...row, pricing }], groups: { default: {}, allowed: allow } });
+  const groups = { default: {}, allowed: allow };
+  return startGateway({ upstreams, models: [{ ...row, pricing }], groups, responses: { recall: null } });
 }
 
 for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASES) {
