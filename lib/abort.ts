@@ -1,4 +1,4 @@
-/** Waits that end early when an `AbortSignal` is aborted. */
+/** Waits that end early: when an `AbortSignal` is aborted, or after a time. */
 
 /**
  * Waits for a promise, or until the signal is aborted, whichever is first.
@@ -25,6 +25,17 @@ export async function delay(ms: number, signal: AbortSignal): Promise<void> {
   const timer = setTimeout(elapsed.resolve, ms);
   try {
     await abortable(elapsed.promise, signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Returns whether a promise resolves within `ms` milliseconds. @throws the error with which it rejects before */
+export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const timeout = Promise.withResolvers<false>();
+  const timer = setTimeout(() => timeout.resolve(false), ms);
+  try {
+    return await Promise.race([promise.then(() => true), timeout.promise]);
   } finally {
     clearTimeout(timer);
   }

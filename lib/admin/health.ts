@@ -1,7 +1,7 @@
 /** `GET /admin/v1/health`: the health of this process, for operators. */
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { healthRows, readiness } from "../status/health.ts";
+import { readiness } from "../status/health.ts";
 import { adminResponse } from "./response.ts";
 import type { HealthResponse } from "./schemas.ts";
 
@@ -21,7 +21,7 @@ export async function readHealth(gateway: Gateway): Promise<HealthResponse> {
     ledger_queue: ledger.queued,
     journal_entries: store.shared?.reach().waiting ?? 0,
     limits: config.limits_store.kind,
-    targets: healthRows(gateway),
+    targets: gateway.health.snapshot(),
     open_requests: observer.open.requests,
     open_streams: observer.open.streams,
     uptime_seconds: Math.floor(observer.uptimeMs / 1000),

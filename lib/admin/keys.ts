@@ -11,7 +11,7 @@ import {
   rotateKey,
   type ShownKey,
 } from "../access/key_admin.ts";
-import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
+import { keysWithBudgets, type KeyWithBudget, keyWithBudget } from "../billing/reports/budget_report.ts";
 import { parseDuration, parseMoment } from "../store/times.ts";
 import { keyRulesSchema } from "../config.ts";
 import { GatewayError } from "../errors.ts";
@@ -77,9 +77,7 @@ export async function addKey(_request: Request, context: RouteContext): Promise<
 /** Returns the key with a name or id. @throws {GatewayError} `not_found` if there is none */
 export async function showKey(_request: Request, { gateway, params: { key = "" } }: RouteContext): Promise<Response> {
   const { store, config, now } = gateway;
-  const [withBudgets] = await keysWithBudgets({ ledger: store.ledger, config }, [await findKey(gateway, key)], now());
-  if (withBudgets === undefined) throw new TypeError("Cannot show a key: there is no report of it");
-  return adminResponse(withBudgets);
+  return adminResponse(await keyWithBudget({ ledger: store.ledger, config }, await findKey(gateway, key), now()));
 }
 
 /**

@@ -6,7 +6,7 @@ import { type Period, type PeriodTexts, readPeriod } from "../billing/reports/pe
 import type { UpstreamReport, UsageReport } from "../billing/reports/schemas.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams } from "../billing/reports/upstreams.ts";
-import { keyNames, readGroupings, usageReport } from "../billing/reports/usage.ts";
+import { readGroupings, usageReport } from "../billing/reports/usage.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery, runReport } from "./request_input.ts";
@@ -26,7 +26,7 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   const report = await runReport<UpstreamReport | UsageReport>(async () => {
     const only = await readUsageFilter(filter, { keys, config });
     if (by !== "upstream") {
-      return await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
+      return await usageReport({ ledger, keys, config }, { ...period, ...readGroupings(by), only, signal });
     }
     const parts = { ledger, config: { ...config, models: catalog.models } };
     return await upstreamReport(await sumUpstreams(parts, { ...period, only, signal, upstream }), period);
@@ -34,21 +34,11 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   return await streamedAdminResponse(report);
 }
 
-function groupingsOf(text: string): ReturnType<typeof readGroupings> {
-  try {
-    return readGroupings(text);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: "by", cause: error });
-  }
-}
-
 /** Explains a request and its price, line by line. @throws {GatewayError} `not_found` if it is not in the ledger */
 export async function explainUsage(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { request_id: id = "" } = params;
   const { store: { ledger, keys }, config } = gateway;
-  const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
-  const explanation = await explainRequest(ledger, id, nameOf);
+  const explanation = await explainRequest(ledger, id, { keys, config });
   if (explanation === undefined) {
     throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
   }

@@ -1,6 +1,6 @@
 /** Creates alerts about budgets that reach a threshold: checks the keys, groups and end users with new charges. */
 import { budgetClaim } from "../billing/budgets.ts";
-import { formatUsd } from "../billing/money.ts";
+import { formatUsd, periodText } from "../billing/money.ts";
 import { configuredKeys } from "../access/keys.ts";
 import { budgetOfKey, userBudgetOfKey } from "../billing/reports/budget_report.ts";
 import { type Budget, groupOf } from "../config.ts";
@@ -193,7 +193,7 @@ function budgetAlert(
   const { budget, since, until } = claim;
   const spent = formatUsd(spending.charged);
   const owner = ownerText(holder);
-  const amount = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
+  const amount = `${formatUsd(budget)} USD ${periodText(period)}`;
   const what = isExhausted
     ? `${owner}: a request was refused because it may cost more than is left of its budget; spent`
     : `${owner} has reached ${percent}% of its budget:`;

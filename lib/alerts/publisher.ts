@@ -1,5 +1,6 @@
 /** Stores alerts for delivery: in the store, or in memory while it is unreachable. */
 import { createHash } from "node:crypto";
+import { settlesWithin } from "../abort.ts";
 import type { AlertsConfig } from "../config.ts";
 import { DAY_MS } from "../store/days.ts";
 import type { AddedAlert, AlertStore, NewAlert } from "../store/alerts.ts";
@@ -53,11 +54,8 @@ export async function publish(draft: AlertDraft, parts: PublisherParts, isSent =
     });
   // A condition whose start was stored in memory ends there, too.
   if (!begins && await add(fallback) === "added") return;
-  try {
-    await withinTime(add(store));
-  } catch {
-    await add(fallback);
-  }
+  const isStored = await settlesWithin(STORE_TIMEOUT_MS, add(store)).catch(() => false);
+  if (!isStored) await add(fallback);
 }
 
 /** Adds an alert. If its id exists, tries other ids, which `alert` makes from a count. */
@@ -70,16 +68,4 @@ async function addUnderFreeId(to: AlertStore, alert: (count: number) => NewAlert
 
 function idOf(facts: readonly (string | number)[]): string {
   return `evt_${createHash("sha256").update(facts.join("\n")).digest("hex").slice(0, 24)}`;
-}
-
-/** Waits for the store with a timeout. @throws {Error} after it */
-async function withinTime(added: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("The store does not answer")), STORE_TIMEOUT_MS);
-  try {
-    await Promise.race([added, late.promise]);
-  } finally {
-    clearTimeout(timer);
-    added.catch(() => {});
-  }
 }

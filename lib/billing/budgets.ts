@@ -4,7 +4,7 @@ import type { Budget, Config } from "../config.ts";
 import { type BudgetRefusal, GatewayError } from "../errors.ts";
 import { dayName, dayOf } from "../store/days.ts";
 import { type BudgetClaim, type HoldAnswer, type LedgerStore, readUserAccount, userAccount } from "../store/ledger.ts";
-import { type Amount, formatUsd, parseUsd } from "./money.ts";
+import { type Amount, formatUsd, parseUsd, periodText } from "./money.ts";
 
 type Period = Budget["period"];
 
@@ -99,7 +99,7 @@ export function budgetError(
   { claim, available, onHold }: Extract<HoldAnswer, { held: false }>,
   { maxCost }: { maxCost: Amount },
 ): GatewayError {
-  const amount = `${formatUsd(claim.budget)} USD ${periodText(claim)}`;
+  const amount = `${formatUsd(claim.budget)} USD ${periodText(periodOf(claim))}`;
   const state = claim.scope === "group" ? "" : `, of which ${leftText(available, onHold)}`;
   const renewal = claim.until === undefined ? "It does not reset" : `It resets on ${dayName(claim.until)} at 00:00 UTC`;
   const refusal: BudgetRefusal = {
@@ -131,11 +131,6 @@ function ownerText({ scope, id }: BudgetClaim): string {
 function leftText(available: Amount, onHold: Amount): string {
   const text = `${formatUsd(available < 0n ? 0n : available)} USD is left`;
   return onHold > 0n ? `${text} and ${formatUsd(onHold)} USD is held for requests that are still running` : text;
-}
-
-function periodText(claim: BudgetClaim): string {
-  const period = periodOf(claim);
-  return period === "total" ? "in all" : `per ${period}`;
 }
 
 function periodOf({ since, until }: BudgetClaim): Period {

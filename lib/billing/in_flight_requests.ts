@@ -2,6 +2,7 @@
  * Work that the process waits for before it ends: requests in progress, answers that are drained for the bill after
  * their clients have disconnected, and billing tasks that no client waits for.
  */
+import { settlesWithin } from "../abort.ts";
 import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
@@ -66,10 +67,7 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
       const stopped = requestsOf(kind);
       for (const { request } of stopped) request.stop(reason);
       if (stopped.length === 0) return;
-      const graceEnded = Promise.withResolvers<void>();
-      const timer = setTimeout(graceEnded.resolve, graceMs);
-      await Promise.race([Promise.all(stopped.map(({ meter }) => meter.done)), graceEnded.promise]);
-      clearTimeout(timer);
+      await settlesWithin(graceMs, Promise.all(stopped.map(({ meter }) => meter.done)));
       await Promise.all(
         // Those that are still in the list.
         stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),

@@ -88,3 +88,13 @@ export function divideByFactor(product: Amount, { digits, decimals }: Factor): A
   const scaled = product * 10n ** BigInt(decimals);
   return digits === 0n || scaled < 0n || scaled % digits !== 0n ? undefined : scaled / digits;
 }
+
+/** Formats the period of a budget, such as `per month`. */
+export function periodText(period: string): string {
+  return period === "total" ? "in total" : `per ${period}`;
+}
+
+/** Formats a price per token as the price of a million tokens. @param price USD per token, as a decimal string */
+export function perMillion(price: string): string {
+  return formatUsd(parseUsd(price) * 1_000_000n);
+}

@@ -9,6 +9,8 @@ import { writeErr } from "./output.ts";
 interface StoreUse {
   /** True if the command only reads; absent: true. A command that writes also migrates an older store. */
   readOnly?: boolean;
+  /** True if the command may create the store's file; absent: it may not. */
+  mayCreate?: boolean;
 }
 
 /**
@@ -18,9 +20,9 @@ interface StoreUse {
 export async function withStore(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
-  { readOnly = true }: StoreUse = {},
+  { readOnly = true, mayCreate = false }: StoreUse = {},
 ): Promise<number> {
-  if (config.store.kind !== "postgres") requireFile(config.store);
+  if (config.store.kind === "memory" || config.store.kind === "sqlite" && !mayCreate) requireFile(config.store);
   const store = await openStore(config.store, { readOnly, migrated: reportMigration });
   try {
     return await act(store);
@@ -35,7 +37,7 @@ export async function withStore(
  * Returns the error for a database that cannot be used, for example because its file is damaged or the server read-only;
  * for other causes the cause itself.
  */
-export function databaseError(cause: unknown, address: StoreAddress): unknown {
+function databaseError(cause: unknown, address: StoreAddress): unknown {
   if (!(cause instanceof Error) || !("code" in cause)) return cause;
   const fault = faultOf(cause);
   if (address.kind === "postgres" && cause.name === "PostgresError") {
@@ -47,7 +49,7 @@ export function databaseError(cause: unknown, address: StoreAddress): unknown {
 }
 
 /** Reports on standard error that a store was migrated, and where the copy of its old file is. */
-export function reportMigration({ from, to, copy }: Migrated): void {
+function reportMigration({ from, to, copy }: Migrated): void {
   const backupNote = copy === undefined ? "" : `; the file as it was before is "${copy}"`;
   writeErr(`Migrated the store from schema version ${from} to ${to}${backupNote}\n`);
 }

@@ -72,7 +72,7 @@ export async function doctor(
         about: "configuration",
         level: "error",
         what,
-        advice: "Correct it: no command starts with it",
+        advice: "Correct it: the gateway does not start with it",
       }));
     }
   }

@@ -2,7 +2,6 @@
 import type { Config } from "../config.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
 import { explanationText } from "../billing/reports/explain_text.ts";
-import { keyNames } from "../billing/reports/usage.ts";
 import type { Invocation } from "./arguments.ts";
 import { jsonText, writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
@@ -12,19 +11,13 @@ export function explain(
   { config, operand: id, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
 ): Promise<number> {
   return withStore(config, async ({ ledger, keys }) => {
-    const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
-    const explanation = await explainRequest(ledger, id, nameOf);
+    const explanation = await explainRequest(ledger, id, { keys, config });
     if (explanation === undefined) {
       writeErr(`Cannot explain the request "${id}": it is not in the ledger\n`);
       writeErr("A request whose key was refused is in the log alone; older ones go after ledger.keep_days\n");
       return 1;
     }
-    const keyName = await nameOf(explanation.key_id);
-    writeOut(
-      switches.has("json")
-        ? jsonText(explanation)
-        : explanationText(explanation, keyName === undefined ? {} : { keyName }),
-    );
+    writeOut(switches.has("json") ? jsonText(explanation) : explanationText(explanation));
     return 0;
   });
 }

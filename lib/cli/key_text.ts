@@ -1,6 +1,6 @@
 /** Formats keys, limits and budgets as text for the operator. */
 import type { PublicKey } from "../access/public_key.ts";
-import { roundUsd } from "../billing/money.ts";
+import { periodText, roundUsd } from "../billing/money.ts";
 import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
 import type { BudgetState } from "../billing/reports/schemas.ts";
 import type { Budget, UserBudget } from "../config.ts";
@@ -70,10 +70,6 @@ export function budgetText({ usd, period }: Budget): string {
 /** Formats a budget of end users, such as `5 USD per month for each end user, who must be named`. */
 export function userBudgetText({ require_user, ...budget }: UserBudget): string {
   return `${budgetText(budget)} for each end user${require_user ? ", who must be named" : ""}`;
-}
-
-function periodText(period: Budget["period"]): string {
-  return period === "total" ? "in total" : `per ${period}`;
 }
 
 /** Formats a budget's state, such as `1.2 of 5 USD per month, 0.1 held, 3.7 left, resets at 2026-12-01T00:00:00.000Z`. */

@@ -3,7 +3,6 @@ import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } 
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { GatewayError } from "../errors.ts";
-import { openStore } from "../store/open.ts";
 import { type Invocation, readFlags, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { warningText } from "./warnings/warning.ts";
@@ -13,7 +12,7 @@ import { parseExpiry, parseKeyRules } from "./key_rules.ts";
 import { keyText } from "./key_text.ts";
 import { type KeyReport, listKeys, showKey } from "./list_keys.ts";
 import { counted, writeErr, writeOut } from "./output.ts";
-import { databaseError, reportMigration, requireFile } from "./command_store.ts";
+import { withStore } from "./command_store.ts";
 
 /** Default time during which the old and the new secret of a key are both valid. */
 const DEFAULT_OVERLAP = "24h";
@@ -110,35 +109,26 @@ export async function keys(
     & Pick<Invocation, "operand" | "values" | "switches">
     & { loaded: Pick<LoadedConfig, "config" | "members"> },
 ): Promise<number> {
-  if (config.store.kind === "memory") {
-    return refuse('Cannot reach the keys: the store is "memory:", which only the running gateway can see');
-  }
   const readOnly = READING.has(command);
-  if (readOnly && config.store.kind === "sqlite") requireFile(config.store);
-  const store = await openStore(config.store, { readOnly, migrated: reportMigration });
-  try {
-    await ACTIONS[command]({
-      admin: { config, store, now: Date.now, origin: { author: "command_line", at: Date.now() } },
-      operand,
-      values,
-      switches,
-      hasModels: members === undefined,
-    });
-    return 0;
-  } catch (error) {
-    if (error instanceof GatewayError) return refuse(error.message);
-    throw databaseError(error, config.store);
-  } finally {
-    await store.close();
-  }
+  return await withStore(config, async (store) => {
+    try {
+      await ACTIONS[command]({
+        admin: { config, store, now: Date.now, origin: { author: "command_line", at: Date.now() } },
+        operand,
+        values,
+        switches,
+        hasModels: members === undefined,
+      });
+      return 0;
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      writeErr(`${error.message}\n`);
+      return 1;
+    }
+  }, { readOnly, mayCreate: !readOnly });
 }
 
 /** Prints warnings about the rules of a key. They refuse nothing, because models may be added later. */
 function reportWarnings(config: LoadedConfig["config"], record: Parameters<typeof keyWarnings>[1]): void {
   for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
-}
-
-function refuse(message: string): number {
-  writeErr(`${message}\n`);
-  return 1;
 }

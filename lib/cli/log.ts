@@ -1,4 +1,5 @@
 /** The log: one JSON object per line, with values of bounded length, written without blocking. */
+import { settlesWithin } from "../abort.ts";
 import type { LogEntry } from "../log_events.ts";
 import { redactWholeSecrets } from "../redact.ts";
 
@@ -119,11 +120,7 @@ export function createLogWriter(
       return lost;
     },
     async flush() {
-      if (writing === undefined) return;
-      const timeout = Promise.withResolvers<void>();
-      const timer = setTimeout(timeout.resolve, flushMs);
-      await Promise.race([writing, timeout.promise]);
-      clearTimeout(timer);
+      if (writing !== undefined) await settlesWithin(flushMs, writing);
     },
   };
 }

@@ -5,8 +5,8 @@ import { type CatalogModel, type CatalogSnapshot, loadCatalog } from "../catalog
 import { importList } from "../catalog/import_list.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { formatUsd, parseUsd } from "../billing/money.ts";
-import { isObject, type Json, JSON_LIMITS, parseJson } from "../json/mod.ts";
+import { perMillion } from "../billing/money.ts";
+import { isObject, JSON_LIMITS, parseJson } from "../json/mod.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { counted, jsonText, writeErr, writeOut } from "./output.ts";
@@ -63,8 +63,9 @@ function nameOf({ vendor, model }: Pick<ListedModel, "vendor" | "model">): strin
 function cellsOf({ vendor, date, row }: CatalogModel): string[] {
   const { context_length, top_provider, pricing } = row;
   const output = isObject(top_provider) ? top_provider.max_completion_tokens : undefined;
-  const perMillion = (price: Json | undefined) => formatUsd(parseUsd(String(price)) * 1_000_000n);
-  const prices = isObject(pricing) ? [perMillion(pricing.prompt), perMillion(pricing.completion)] : ["", ""];
+  const prices = isObject(pricing)
+    ? [pricing.prompt, pricing.completion].map((price) => perMillion(String(price)))
+    : ["", ""];
   return [row.id, vendor, String(context_length), String(output), ...prices, date];
 }
 

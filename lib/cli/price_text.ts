@@ -1,5 +1,5 @@
 /** Formats the prices of a model as text. */
-import { formatUsd, parseUsd } from "../billing/money.ts";
+import { parseUsd, perMillion } from "../billing/money.ts";
 import type { Model } from "../catalog/model.ts";
 import type { TieredPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/catalog.ts";
@@ -51,8 +51,4 @@ function tierText(tier: TieredPrices): string {
 
 function contextText({ context_tiers = [] }: TieredPrices): string {
   return context_tiers.map((tier) => `; above ${tier.above} tokens of input: ${tierText(tier)}`).join("");
-}
-
-function perMillion(price: string): string {
-  return formatUsd(parseUsd(price) * 1_000_000n);
 }

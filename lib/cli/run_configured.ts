@@ -68,11 +68,15 @@ export async function runConfigured(
     case "keys import":
       return await (await import("./keys.ts")).keys(command, { ...invocation, loaded });
     case "audit":
+      return await (await import("./audit.ts")).audit({ ...invocation, config });
     case "budgets":
+      return await (await import("./budgets.ts")).budgets({ ...invocation, config });
     case "explain":
+      return await (await import("./explain.ts")).explain({ ...invocation, config });
     case "requests":
+      return await (await import("./requests.ts")).requests({ ...invocation, config });
     case "usage":
-      return await (await import("./reports.ts")).REPORTS[command]({ ...invocation, config });
+      return await (await import("./usage.ts")).usage({ ...invocation, config });
     case "models list":
     case "models show":
     case "models diff":

@@ -1,4 +1,5 @@
 /** Shuts the server down: running requests may finish within time limits. */
+import { settlesWithin } from "../abort.ts";
 import type { LogEntry } from "../log_events.ts";
 import type { Drain } from "../server/drain.ts";
 import type { InFlightRequests } from "../billing/in_flight_requests.ts";
@@ -108,15 +109,4 @@ async function endAll({ server, drain, inFlight, stopTexts, stopAll, times }: Sh
   wereStopped ||= inFlight.count() > 0;
   await stopAll();
   return await settlesWithin(LAST_BYTES_MS, ended) && !wereStopped ? "drained" : "late";
-}
-
-/** Returns whether a promise resolves within `ms` milliseconds. */
-async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  const timeout = Promise.withResolvers<false>();
-  const timer = setTimeout(() => timeout.resolve(false), ms);
-  try {
-    return await Promise.race([promise.then(() => true), timeout.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -3,7 +3,7 @@
  */
 import type { VNode } from "preact";
 import type { BudgetState } from "../billing/reports/schemas.ts";
-import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
+import { formatUsd, parseUsd, periodText, roundUsd } from "../billing/money.ts";
 import { shortText } from "../text.ts";
 
 /**
@@ -18,7 +18,7 @@ export function Usd({ usd }: { usd: string }): VNode {
 export function BudgetAmount({ budget: { budget_usd, period } }: { budget: BudgetState }): VNode {
   return (
     <>
-      <Usd usd={budget_usd} /> {period === "total" ? "in all" : `per ${period}`}
+      <Usd usd={budget_usd} /> {periodText(period)}
     </>
   );
 }

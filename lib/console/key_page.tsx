@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { findKey } from "../access/key_admin.ts";
-import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
+import { type KeyWithBudget, keyWithBudget } from "../billing/reports/budget_report.ts";
 import { usageReport } from "../billing/reports/usage.ts";
 import { groupOf } from "../config.ts";
 import { GatewayError } from "../errors.ts";
@@ -22,8 +22,7 @@ export async function keyDetailPage(
 ): Promise<Page> {
   const { store: { keys, ledger }, config, now } = gateway;
   const record = await findKey(gateway, nameOrId);
-  const [key] = await keysWithBudgets({ ledger, config }, [record], now());
-  if (key === undefined) throw new TypeError("Cannot show a key: there is no report of it");
+  const key = await keyWithBudget({ ledger, config }, record, now());
   const period = chartPeriod(now());
   const only = { keyId: record.id };
   const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only, signal });

@@ -4,7 +4,7 @@ import type { ConsoleSession } from "../access/console_session.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
 import { lastFailure, type TargetFailure } from "../request/attempts.ts";
-import { failureTest, healthRows } from "../status/health.ts";
+import { failureTest } from "../status/health.ts";
 import { type HealthRow, targetModelName, targetName } from "../routing/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Count, Moment, State, Table } from "./format.tsx";
@@ -47,7 +47,7 @@ export function modelsPage(_request: Request, context: RouteContext): Promise<Re
 }
 
 function TargetTable({ gateway, session }: { gateway: Gateway; session: ConsoleSession }): VNode {
-  const health = new Map(healthRows(gateway).map((row) => [`${row.upstream}/${row.model}`, row]));
+  const health = new Map(gateway.health.snapshot().map((row) => [`${row.upstream}/${row.model}`, row]));
   const rows = gateway.catalog.models.flatMap((model) =>
     model.targets.map((target, index) => ({ model, target, index }))
   );

@@ -7,7 +7,7 @@ import { readLatencies } from "../billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
-import { failureTest, healthRows, readiness } from "../status/health.ts";
+import { failureTest, readiness } from "../status/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { BudgetOwnerLink } from "./budgets.tsx";
 import { Moment, Share, State, Table, Usd } from "./format.tsx";
@@ -189,7 +189,7 @@ function TroubledTargets({ gateway }: { gateway: Gateway }): VNode {
   return (
     <Table
       columns={["Upstream", "Model", "State", "#Answered of last attempts"]}
-      rows={healthRows(gateway).filter(failureTest(gateway.config.routing.breaker)).map((row) => [
+      rows={gateway.health.snapshot().filter(failureTest(gateway.config.routing.breaker)).map((row) => [
         <a href={requestsPath({ upstream: row.upstream })}>{row.upstream}</a>,
         row.model,
         <TargetState state={row.state} isFailing />,

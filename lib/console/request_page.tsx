@@ -6,7 +6,6 @@ import { explainRequest } from "../billing/reports/explain.ts";
 import type { EndedRequest } from "../billing/reports/request_schemas.ts";
 import { contextTierText, SOURCES } from "../billing/reports/explain_text.ts";
 import { attemptLines, skippedLines } from "../billing/reports/reason_text.ts";
-import { keyNames } from "../billing/reports/usage.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { AttemptTimeline } from "./attempt_timeline.tsx";
@@ -18,14 +17,13 @@ import { CONSOLE, keyPath, type Page, requestsPath, showPage } from "./html.tsx"
 export function requestPage(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway: { store: { ledger, keys, operators }, config }, params: { request_id: id = "" } } = context;
   return showPage(context, async () => {
-    const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
-    const explanation = await explainRequest(ledger, id, nameOf);
+    const explanation = await explainRequest(ledger, id, { keys, config });
     if (explanation === undefined) {
       throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
     }
     if (explanation.state === "ended") {
       const { data: [sender] } = await readChanges({ operators }, { request: explanation.id, limit: "1" });
-      return endedPage(explanation, { key: await nameOf(explanation.key_id) ?? explanation.key_id, sender });
+      return endedPage(explanation, sender);
     }
     return {
       title: "Running request",
@@ -39,6 +37,7 @@ export function requestPage(_request: Request, context: RouteContext): Promise<R
           <Cards
             cards={[
               ["Arrived", <Moment iso={explanation.at} seconds />],
+              ["Key", <a href={keyPath(explanation.key_id)}>{explanation.key}</a>],
               ["Model", explanation.model],
               ["Held", <Usd usd={explanation.held_usd} />],
             ]}
@@ -51,10 +50,9 @@ export function requestPage(_request: Request, context: RouteContext): Promise<R
 
 /**
  * Makes the page of a request that has ended.
- * @param options `key`: name or id of its key; `sender`: its entry in the log of changes, if an operator sent it from
- * the playground or as a test
+ * @param sender its entry in the log of changes, if an operator sent it from the playground or as a test
  */
-function endedPage(request: EndedRequest, { key, sender }: { key: string; sender: ChangeLine | undefined }): Page {
+function endedPage(request: EndedRequest, sender: ChangeLine | undefined): Page {
   const { model, upstream } = request;
   return {
     title: "Request",
@@ -79,7 +77,7 @@ function endedPage(request: EndedRequest, { key, sender }: { key: string; sender
         <Cards
           cards={[
             ["Arrived", <Moment iso={request.at} seconds />],
-            ["Key", <a href={keyPath(request.key_id)}>{key}</a>],
+            ["Key", <a href={keyPath(request.key_id)}>{request.key}</a>],
             ["Group", request.group],
             ["Model", model === null ? "–" : <a href={requestsPath({ model })}>{model}</a>],
             ["Upstream", upstream === null ? "–" : <a href={requestsPath({ upstream })}>{upstream}</a>],

@@ -5,6 +5,7 @@ import { connect } from "node:tls";
 import { faultOf } from "../causes.ts";
 import { DAY_MS } from "../store/days.ts";
 import { type Notes, reasonOf } from "./finding.ts";
+import { withTimeout } from "./round_trip.ts";
 
 /** A certificate that is valid for fewer days than this is reported. */
 const MIN_VALID_DAYS = 14;
@@ -46,12 +47,8 @@ export async function checkConnection(notes: Notes, url: URL, options: Connectio
 
 async function resolveName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {
   if (isIP(hostname) !== 0) return true;
-  let timer: ReturnType<typeof setTimeout> | undefined;
   try {
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
-    });
-    await Promise.race([lookup(hostname, { all: true }), timeout]);
+    await withTimeout(timeoutMs, lookup(hostname, { all: true }));
     return true;
   } catch (error) {
     notes.error(
@@ -59,8 +56,6 @@ async function resolveName(notes: Notes, hostname: string, { timeoutMs }: Connec
       "Check base_url and the DNS servers of this machine",
     );
     return false;
-  } finally {
-    clearTimeout(timer);
   }
 }
 

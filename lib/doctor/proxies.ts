@@ -1,7 +1,7 @@
 /** Checks the proxies for outgoing connections, which environment variables set. */
 import type { ReadEnvironment } from "../secret.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
-import { isAddress } from "../access/networks.ts";
+import { isAddress, isLoopbackHost, isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
 import { createNotes, type Finding } from "./finding.ts";
 
 /** Returns the address of a proxy without user and password. */
@@ -17,10 +17,10 @@ export function checkProxies(upstreams: readonly { name: string; url: string }[]
   for (const { name, url } of upstreams) {
     const proxy = proxyFor(url, env);
     if (proxy === undefined) continue;
-    const { hostname } = new URL(url);
-    if (isAddress(hostname.replace(/^\[(.*)\]$/, "$1"))) addressCount++;
+    const hostname = new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
+    if (isAddress(hostname)) addressCount++;
     const text = `Upstream "${name}" is reached through ${proxyName(proxy)}`;
-    if (/^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1)/.test(hostname)) {
+    if (isLoopbackHost(hostname) || isWithin(hostname, PRIVATE_NETWORKS)) {
       notes.warn(
         `${text}, although it is a local address (${hostname})`,
         `Add ${hostname} to NO_PROXY, unless this is intended`,

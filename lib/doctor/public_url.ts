@@ -1,5 +1,5 @@
 /** Checks the gateway at its public URL: streams must arrive unbuffered, and the gateway must see client addresses. */
-import { isWithin } from "../access/networks.ts";
+import { isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
 /** Events with text in the test stream. */
@@ -186,7 +186,7 @@ async function checkClientAddress(notes: Notes, options: PublicUrlOptions): Prom
     );
   }
   if (seen === own) return notes.ok(`The gateway sees the client's address (${seen})`);
-  if (isPrivate(seen)) {
+  if (isWithin(seen, PRIVATE_NETWORKS)) {
     return notes.warn(
       `The gateway sees this client as ${seen}, although it is ${own ?? "another one"}`,
       `If ${seen} is the proxy, add it to trusted_proxies, and have the proxy send X-Forwarded-For`,
@@ -229,8 +229,4 @@ async function ownAddress(url: string): Promise<string | undefined> {
   } catch {
     return undefined;
   }
-}
-
-function isPrivate(address: string): boolean {
-  return /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|::1$|f[cd]|fe80)/i.test(address);
 }

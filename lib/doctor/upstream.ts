@@ -153,9 +153,10 @@ async function sendProbe(
       return undefined;
     }
     const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
+    const isProxied = proxyFor(probed.baseUrl, options.env) !== undefined;
     notes.error(
       isTimeout ? `No answer within ${options.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
-      isTimeout ? "Check the address and the state of the host" : "Check base_url and the network on the way",
+      `Check base_url, ${isProxied ? "the proxy" : "the network on the way"} and the state of the host`,
     );
     return undefined;
   }

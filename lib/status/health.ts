@@ -67,7 +67,7 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const { healthy: ledger } = gateway.ledger;
   const { healthy: limits_healthy } = gateway.limiter;
   const is_current = isCurrent(gateway);
-  const rows = healthRows(gateway);
+  const rows = gateway.health.snapshot();
   const isFailing = failureTest(gateway.config.routing.breaker);
   const failing = rows.filter(isFailing).length;
   const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
@@ -146,11 +146,6 @@ function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" |
 /** Returns whether the latest configuration is active. A node may be unable to use a shared one. */
 export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
   return reloader.status().shared?.is_current ?? true;
-}
-
-/** Returns the health of all targets that have had a request. */
-export function healthRows({ health }: Pick<Gateway, "health">): HealthRow[] {
-  return health.snapshot();
 }
 
 /** Creates a function that tells whether a target is failing. Repeated failures count even if its breaker is closed. */

@@ -3,7 +3,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
 import type { HealthRow } from "../routing/health.ts";
-import { healthRows, isCurrent } from "./health.ts";
+import { isCurrent } from "./health.ts";
 import { type BudgetOwner, budgetStates } from "../billing/reports/budget_report.ts";
 import { parseUsd } from "../billing/money.ts";
 import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
@@ -58,7 +58,7 @@ function breakerValue({ state, awaits_trial: awaitsTrial }: HealthRow): number {
 
 /** Returns the values of all circuit breakers, the worst first. */
 function breakers(gateway: Gateway): Reading[] {
-  return healthRows(gateway)
+  return gateway.health.snapshot()
     .map((row) => ({ row, value: breakerValue(row) }))
     .sort((a, b) => b.value - a.value)
     .map(({ row: { upstream, model }, value }) => ({ labels: { upstream, model }, value }));

@@ -2,7 +2,7 @@
  * Restricts the addresses of upstreams. Host names are resolved first, and the checked address is used for the
  * connection.
  */
-import { embeddedIPv4, isAddress, isWithin } from "../access/networks.ts";
+import { embeddedIPv4, isAddress, isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
 
 /** Addresses at which clouds serve credentials or machine data without authentication. */
 const METADATA_ADDRESSES: readonly string[] = [
@@ -20,26 +20,6 @@ const METADATA_ADDRESSES: readonly string[] = [
   "168.63.129.16",
   // Oracle, for machines of another kind.
   "192.0.0.192",
-];
-
-/** Special-purpose networks (RFC 6890), and site-local addresses (RFC 3879). Some clouds use 240.0.0.0/4 inside. */
-const PRIVATE_NETWORKS: readonly string[] = [
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-  "::/127",
-  "fc00::/7",
-  "fe80::/10",
-  "fec0::/10",
-  "ff00::/8",
 ];
 
 /** Thrown for an address that upstreams may not have. */

@@ -100,7 +100,7 @@ Deno.test("budgetError() reports that a total does not reset, and that nothing i
   });
   assert(claim !== undefined);
   const { message } = budgetError({ held: false, claim, available: -1n, onHold: 0n }, { maxCost: 1n });
-  assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It does not reset$/);
+  assertMatch(message, /0\.000000000001 USD.*\(5 USD in total, of which 0 USD is left\)\. It does not reset$/);
 });
 
 const NOW = Date.UTC(2026, 10, 20, 12);

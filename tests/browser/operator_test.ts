@@ -56,7 +56,7 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
     await page.type("input[name=key]", "partner-tern");
     await submit(page, "form.fields button");
     await submit(page, "main table tbody tr:first-child a");
-    assertMatch(await textOf(page), /Refused: key "partner-tern" has a budget of [\d.]+ USD in all/);
+    assertMatch(await textOf(page), /Refused: key "partner-tern" has a budget of [\d.]+ USD in total/);
     assertEquals(tab.faults, []);
   },
 

@@ -86,7 +86,7 @@ Deno.test("keys add, list and revoke print what they did and why they failed", (
         'Cannot add a key "x": unknown group "nobody"; known: ops, default\n',
       ],
       [["keys", "revoke", "nobody"], 'Cannot revoke key "nobody": there is no key with this name or id\n'],
-      [["keys", "list", "--store", "memory:"], "Cannot reach the keys"],
+      [["keys", "list", "--store", "memory:"], 'Cannot read the store: it is "memory:"'],
     ];
     for (const [args, line] of refused) {
       const { code, out, err } = await run(args, { folder });

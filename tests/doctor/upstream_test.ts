@@ -226,6 +226,16 @@ Deno.test("the transport of requests is reported", async () => {
 Deno.test("an unreachable upstream is reported with the failing step", async () => {
   const closed = await look(hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${CLOSED_PORT}/v1` }));
   assertMatch(lines(closed.findings)[0] ?? "", /^error: Cannot connect to 127.0.0.1:\d+/);
+  const { findings: behindProxy } = await checkUpstream("host", {
+    host: hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${CLOSED_PORT}/v1` }),
+    models: [],
+    options: {
+      env: (name) => name === "HTTP_PROXY" ? "http://proxy.test:1" : undefined,
+      now: Date.now,
+      timeoutMs: 5_000,
+    },
+  });
+  assertEquals(behindProxy.at(-1)?.advice, "Check base_url, the proxy and the state of the host");
   // A name with an empty label fails without a DNS query.
   const nameless = await look(hostOf({ vendor: "vllm", base_url: "http://no..name/v1" }));
   assertMatch(lines(nameless.findings)[0] ?? "", /^error: The name no..name cannot be resolved/);

@@ -142,6 +142,15 @@ async function statesById(
   return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
 }
 
+/** Adds the state of its budget to a key. @param now Unix time in milliseconds */
+export async function keyWithBudget(
+  parts: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },
+  key: KeyRecord,
+  now: number,
+): Promise<KeyWithBudget> {
+  return { ...publicKey(key, now), budget: (await keyBudgets(parts, [key], now)).get(key.id) ?? null };
+}
+
 /** Adds the state of its budget to each key. @param now Unix time in milliseconds */
 export async function keysWithBudgets(
   parts: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },

@@ -4,23 +4,27 @@ import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
 import type { EntryDetails, Hold, KeptEntry, LedgerStore } from "../../store/ledger.ts";
 import { whyText } from "./reason_text.ts";
 import type { EndedRequest, Explanation, RunningRequest } from "./request_schemas.ts";
+import { keyNames } from "./usage.ts";
 
 /**
  * Explains a request by its id, with or without `req_`. Returns `undefined` if the ledger has neither an entry nor a
  * hold of it.
- * @param keyNameOf returns the name of a key by its id
+ * @param named the store and the configuration in which its key is looked up; absent: it appears with its id
  */
 export async function explainRequest(
   ledger: Pick<LedgerStore, "find" | "holds">,
   id: string,
-  keyNameOf?: (keyId: string) => Promise<string | undefined>,
+  named?: Parameters<typeof keyNames>[0],
 ): Promise<Explanation | undefined> {
   const requestId = id.startsWith("req_") ? id.slice("req_".length) : id;
   const hold = (await ledger.holds()).find((hold) => hold.id === requestId);
   // Read after the holds, to find a request that ended in between.
   const entry = await ledger.find(requestId);
-  if (entry !== undefined) return explainEntry(entry, await keyNameOf?.(entry.keyId));
-  return hold === undefined ? undefined : explainHold(hold);
+  const found = entry ?? hold;
+  if (found === undefined) return undefined;
+  const name = named && (await keyNames(named, [found.keyId])).get(found.keyId);
+  if (entry !== undefined) return explainEntry(entry, name);
+  return hold && explainHold(hold, name);
 }
 
 /** Explains an entry. @throws {RangeError} if its prices cannot be read */
@@ -33,6 +37,7 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     id: `req_${entry.id}`,
     seq: entry.seq,
     at: new Date(entry.at).toISOString(),
+    key: keyName ?? entry.keyId,
     key_id: entry.keyId,
     group: entry.group,
     model: entry.model === "" ? null : entry.model,
@@ -111,11 +116,12 @@ function amountsOf(
   return all.filter(({ count }) => count > 0);
 }
 
-function explainHold(hold: Hold): RunningRequest {
+function explainHold(hold: Hold, keyName: string | undefined): RunningRequest {
   return {
     state: "running",
     id: `req_${hold.id}`,
     at: new Date(hold.at).toISOString(),
+    key: keyName ?? hold.keyId,
     key_id: hold.keyId,
     group: hold.group,
     model: hold.model,
@@ -130,7 +136,7 @@ function released({ held, cost }: KeptEntry): Amount {
 }
 
 /** Says in one clause why a request cost nothing; `null` if it cost something. */
-function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): string | null {
+function whyFree({ cost, ending, source }: KeptEntry, sum: Amount): string | null {
   if (cost !== 0n) return null;
   switch (ending) {
     case "refused":
@@ -140,7 +146,6 @@ function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): str
     case "lost":
       return "the process ended before the request did";
   }
-  if (overrun > 0n) return "its hold had expired before it ended, so the operator pays";
   if (ending === "done" && source === "none") return "it repeated a request with the same Idempotency-Key";
   if (ending === "client_disconnected" && source === "none") {
     return "the client disconnected before it received any of the answer";

@@ -30,16 +30,13 @@ const AFFINITIES: Readonly<Record<Affinity, string>> = {
   moved: "moved, another target than the one that answered this conversation before",
 };
 
-/**
- * Formats an explanation as lines of text.
- * @param options `keyName`: printed before the id of the key; absent: only the id is printed
- */
-export function explanationText(explanation: Explanation, { keyName }: { keyName?: string } = {}): string {
-  const { id, at, key_id, group, model, endpoint } = explanation;
+/** Formats an explanation as lines of text. */
+export function explanationText(explanation: Explanation): string {
+  const { id, at, key, key_id, group, model, endpoint } = explanation;
   const facts: [string, string | null][] = [
     ["Request", id],
     ["Received", at],
-    ["Key", keyName === undefined ? key_id : `${keyName} (${key_id})`],
+    ["Key", key === key_id ? key_id : `${key} (${key_id})`],
     ["Group", group],
     ["Model", model ?? "none was chosen"],
     ["Endpoint", endpoint],
@@ -79,7 +76,7 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
     ["Time window", request.price_window],
     ["Affinity", affinity && AFFINITIES[affinity]],
     ["Prompt cache", cache_saved_usd && cacheText(cache_saved_usd)],
-    ["Reasoning", tokens.reasoning > 0 ? `${grouped(tokens.reasoning)} of the completion tokens` : null],
+    ["Reasoning", reasoningText(tokens)],
     ["Token counts", SOURCES[request.source]],
     ["Ledger", `entry ${seq}${price_version === null ? "" : `, price version ${price_version}`}`],
   ];
@@ -88,6 +85,13 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
 function outputLimitText({ max_tokens, requested_max_tokens }: EndedRequest): string | null {
   if (max_tokens !== null) return `${grouped(max_tokens)} tokens: the budget could not pay for more`;
   return requested_max_tokens === null ? null : `${grouped(requested_max_tokens)} tokens: the client asked for no more`;
+}
+
+function reasoningText({ reasoning, completion }: EndedRequest["tokens"]): string | null {
+  if (reasoning === 0) return null;
+  return reasoning === completion
+    ? `all ${grouped(completion)} completion tokens: none is left for an answer`
+    : `${grouped(reasoning)} of the completion tokens`;
 }
 
 /** Least time outside of the attempts that is shown, in milliseconds. */

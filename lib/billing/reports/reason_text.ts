@@ -2,6 +2,7 @@
 import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
 import { limitText } from "../../limits/errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
+import { periodText } from "../money.ts";
 
 /** Clauses for the reasons that have no facts of their own. */
 const REASON_TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permission">, string>> = {
@@ -94,7 +95,7 @@ function budgetText(
   const setting = settingText(scope, "budget", reason, owners);
   const held = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
   return `${ownerText(scope, id, owners)} ${id === "" ? "have" : "has"} a budget of ${budget_usd} USD ` +
-    `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${held}; ` +
+    `${periodText(period)}${setting} with ${left_usd} USD left${held}; ` +
     `the request could cost up to ${needed_usd} USD` +
     (resets_on === undefined ? "" : `, and the budget resets on ${resets_on}`);
 }

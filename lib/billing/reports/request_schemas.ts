@@ -92,12 +92,15 @@ const endingSchema = z.enum([
   "lost",
 ]);
 
+const keyName = z.string().describe("Name of the key, or its id if it no longer has a name");
+
 /** An ended request. */
 const endedRequest = z.strictObject({
   state: z.literal("ended"),
   id: z.string(),
   seq: z.number().int().min(1).describe("Sequence number in the ledger"),
   at: time,
+  key: keyName,
   key_id: z.string(),
   group: z.string(),
   model: z.string().nullable(),
@@ -162,6 +165,7 @@ const runningRequest = z.strictObject({
   state: z.literal("running"),
   id: z.string(),
   at: time,
+  key: keyName,
   key_id: z.string(),
   group: z.string(),
   model: z.string(),
@@ -176,7 +180,7 @@ const requestLine = z.strictObject({
   id: z.string(),
   seq: z.number().int().min(1).describe("Sequence number in the ledger"),
   at: time.describe("Time of arrival"),
-  key: z.string().describe("Name of the key, or its id if it no longer has a name"),
+  key: keyName,
   key_id: z.string(),
   group: z.string(),
   model: z.string().nullable(),

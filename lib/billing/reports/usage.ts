@@ -2,10 +2,11 @@
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addFigures, byName, needsEntries, NO_TOKENS } from "../../store/days.ts";
+import { addFigures, byName, needsEntries, noFigures } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { requireEntries } from "./kept_entries.ts";
 import { requireKnown, TEST_KEY_ID, TEST_KEY_NAME } from "./usage_filter.ts";
+import { ReportQueryError } from "./report_errors.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
 import {
   type BilledTokens,
@@ -40,11 +41,14 @@ export interface UsageReportQuery extends UsageQuery {
   signal?: AbortSignal;
 }
 
-/** Reads one grouping, or two separated by a comma. @throws {RangeError} for any other text */
+/** Reads one grouping, or two separated by a comma. @throws {ReportQueryError} for any other text */
 export function readGroupings(text: string): Pick<UsageReportQuery, "by" | "thenBy"> {
   const [by, thenBy, ...more] = text.split(",").map(readGrouping);
   if (by === undefined || more.length > 0 || by === thenBy) {
-    throw new RangeError(`Cannot sum up by "${text}": expected one or two different of ${USAGE_BY.join(", ")}`);
+    throw new ReportQueryError(
+      `Cannot sum up by "${text}": expected one or two different of ${USAGE_BY.join(", ")}`,
+      "by",
+    );
   }
   return { by, ...(thenBy !== undefined && { thenBy }) };
 }
@@ -52,8 +56,10 @@ export function readGroupings(text: string): Pick<UsageReportQuery, "by" | "then
 function readGrouping(text: string): UsageGrouping {
   const by = USAGE_BY.find((name) => name === text);
   if (by !== undefined) return by;
-  if (text === "upstream") throw new RangeError('Cannot sum up by "upstream" and something else: sum up by it alone');
-  throw new RangeError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`);
+  if (text === "upstream") {
+    throw new ReportQueryError('Cannot sum up by "upstream" and something else: sum up by it alone', "by");
+  }
+  throw new ReportQueryError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`, "by");
 }
 
 /**
@@ -161,7 +167,7 @@ function cachedPercent(tokens: BilledTokens): number | null {
 }
 
 function emptySum(): Sum {
-  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n, saved: 0n };
+  return { ...noFigures(), saved: 0n };
 }
 
 function byCost(one: UsageSum, other: UsageSum): number {

@@ -1,14 +1,8 @@
 /** Warnings about listeners, the store, proxies, CORS, alerts and size limits. */
-import { isWithin } from "../../access/networks.ts";
+import { isWithin, PRIVATE_NETWORKS } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
 import { JSON_MEMORY_FACTOR } from "../../server/body.ts";
 import { type Warning, warning } from "./warning.ts";
-
-/** Networks of this machine and private networks. */
-const PRIVATE_NETWORKS = [
-  ...["127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"],
-  ...["::1", "fc00::/7", "fe80::/10"],
-];
 
 /** Shortest prefix, in bits, of a network that can plausibly contain only the operator's proxies. */
 const MIN_PREFIX_BITS = 8;
@@ -106,8 +100,8 @@ function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Wa
 /** Returns whether a host is this machine or in a private network. A name without a dot counts as private. */
 export function isOwnHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, "$1");
-  if (isWildcard(bare) || isWithin(bare, PRIVATE_NETWORKS)) return true;
-  return /^[a-z0-9-]+$/i.test(bare) || /\.(localhost|local|internal|lan|home\.arpa)$/i.test(bare);
+  return isWithin(bare, PRIVATE_NETWORKS) || /^[a-z0-9-]+$/i.test(bare) ||
+    /\.(localhost|local|internal|lan|home\.arpa)$/i.test(bare);
 }
 
 function isWildcard(host: string): boolean {

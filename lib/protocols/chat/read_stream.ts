@@ -34,7 +34,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let usage: TokenUsage | undefined;
   let servedTier: string | undefined;
   let finish: ChatFinish | undefined;
-  /** Whether each further answer (`n`) has ended, by its index. */
+  /** True once a delta had content. Some hosts (MiniMax) end such a stream with the whole message, which repeats it. */
+  let hasDeltas = false;
+  /** True for each further answer (`n`) that has ended, by its index. */
   const others = new Map<number, boolean>();
 
   function start(): ReplyEvent[] {
@@ -69,7 +71,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     // Azure's first chunk has neither an id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {
-      answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id, choice.logprobs);
+      const delta = objectOf(choice.delta);
+      answer.push(delta ?? (hasDeltas ? undefined : objectOf(choice.message)) ?? {}, id, choice.logprobs);
+      hasDeltas ||= delta !== undefined && answer.hasContent;
       finish ??= readFinish(choice);
     }
     const isOnly = choice !== undefined && Array.isArray(chunk.choices) && chunk.choices.length === 1;

@@ -6,11 +6,14 @@ import type { Entry, EntryAttempt, EntryDetails, EntryReason, ReasonCode } from 
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
+/** A store in which the key of the entries has a name. */
+const NAMED = { keys: { names: () => Promise.resolve(new Map([["key_1", "anna"]])) }, config: { keys: [] } };
+
 /** The explanation of one entry, through a ledger. */
-async function explain(entry: Entry): Promise<EndedRequest> {
+async function explain(entry: Entry, named?: typeof NAMED): Promise<EndedRequest> {
   const ledger = openMemoryStore().ledger;
   await ledger.append([entry]);
-  const explanation = await explainRequest(ledger, entry.id);
+  const explanation = await explainRequest(ledger, entry.id, named);
   if (explanation?.state !== "ended") throw new Error("Cannot explain what was entered");
   return explanation;
 }
@@ -38,11 +41,11 @@ Deno.test("explainRequest() shows the arithmetic of every class, exactly", async
 });
 
 Deno.test("explanationText() writes one line of arithmetic per class", async () => {
-  const text = explanationText(await explain(entryOf()), { keyName: "ci" });
+  const text = explanationText(await explain(entryOf(), NAMED));
   for (
     const line of [
       "Request:      req_r1",
-      "Key:          ci (key_1)",
+      "Key:          anna (key_1)",
       "Time:         first output after 210 ms, end after 1,830 ms",
       "Prompt cache: saved 0.00036 USD",
       "Reasoning:    20 of the completion tokens",
@@ -86,6 +89,8 @@ Deno.test("explanationText() omits a factor of 1 and formats large counts with c
   assertStringIncludes(text, "  1,234,567 prompt tokens x 0.00000125 USD = 1.54320875 USD\n");
   assertStringIncludes(text, "  1 completion token x 0.00001 USD = 0.00001 USD\n");
   assertStringIncludes(text, "Key:          key_1\n");
+  const empty = explanationText(await explain(entryOf({ tokens: tokensOf({ completion: 2_000, reasoning: 2_000 }) })));
+  assertStringIncludes(empty, "Reasoning:    all 2,000 completion tokens: none is left for an answer\n");
 });
 
 Deno.test("explainRequest() shows held, released and overrun amounts", async () => {
@@ -258,7 +263,7 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
         details: { reason, dropped: ["top_k", "seed"], max_tokens: 1_300, user: "u 1", tags: ["a", "b"] },
       }),
     ]);
-    const explanation = await explainRequest(ledger, "r1", () => Promise.resolve("anna"));
+    const explanation = await explainRequest(ledger, "r1", NAMED);
     if (explanation?.state !== "ended") throw new Error("Cannot explain what was entered");
     assertEquals(explanation.why, `Refused: ${sentence}`);
     assertEquals([explanation.reason, explanation.user, explanation.tags], [reason, "u 1", ["a", "b"]]);

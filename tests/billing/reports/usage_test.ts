@@ -123,7 +123,7 @@ Deno.test("readGroupings() reads one or two different groupings", () => {
   for (
     const text of ["", "hour", "group,hour", "group,", "group,group", "key,group,model", "upstream,model", "users"]
   ) {
-    assertThrows(() => readGroupings(text), RangeError, "Cannot sum up by", text);
+    assertThrows(() => readGroupings(text), ReportQueryError, "Cannot sum up by", text);
   }
 });
 

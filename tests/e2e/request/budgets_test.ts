@@ -38,7 +38,7 @@ Deno.test("a request beyond its budget is refused in each protocol's terms, and 
       assertEquals([error.type, error.code, error.status], words[protocol]);
       assertMatch(
         error.message,
-        /^Cannot pay for this request: it may cost up to 0\.01001 USD, more than is left of the budget of this API key \(0\.01 USD in all, of which 0\.01 USD is left\)/,
+        /^Cannot pay for this request: it may cost up to 0\.01001 USD, more than is left of the budget of this API key \(0\.01 USD in total, of which 0\.01 USD is left\)/,
       );
       assertEquals(
         ["x-should-retry", "retry-after", "retry-after-ms", "x-sluice-cost"].map((name) => headers.get(name)),

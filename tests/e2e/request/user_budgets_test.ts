@@ -108,7 +108,7 @@ async function behaves(place: Place): Promise<void> {
   const own = await admin("requests?key=own&reason=budget");
   assertMatch(
     own.data[0].why,
-    /end user "u1" of key "own" has a budget of 0\.000012 USD in all \(user_budget of the key\)/,
+    /end user "u1" of key "own" has a budget of 0\.000012 USD in total \(user_budget of the key\)/,
   );
 
   const linesOf = async (query: string) =>
