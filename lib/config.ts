@@ -3,7 +3,7 @@
  * variables.
  */
 import { z } from "zod";
-import type { Endpoint } from "./access/access_table.ts";
+import { ENDPOINTS } from "./access/access_table.ts";
 import { limitsSchema, modelSchema } from "./catalog/model.ts";
 import { ALERT_TYPES } from "./alerts/event.ts";
 import { extraNameSchema } from "./catalog/price_schema.ts";
@@ -17,25 +17,12 @@ import {
   STORE_PATTERN,
   type StoreAddress,
 } from "./config/address.ts";
+import { PROTOCOLS } from "./protocols/canonical/types.ts";
 import type { Secret } from "./secret.ts";
 import { forwardedHeaderSchema } from "./config/forwarded_header.ts";
 import { ledgerSchema, logSchema, metricsSchema, nodesSchema, shutdownSchema } from "./config/operation_schemas.ts";
 import { imagesSchema, resourceLimitsSchema, responsesSchema, routingSchema } from "./config/serving_schemas.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
-
-/** The endpoints a group can be given. */
-export const ENDPOINTS = [
-  "models",
-  "chat",
-  "responses",
-  "messages",
-  "gemini",
-  "images",
-  "embeddings",
-  "rerank",
-  "openapi",
-  "usage",
-] as const satisfies readonly Endpoint[];
 
 /** Periods of budgets. Days, weeks and months begin at midnight UTC. */
 export const PERIODS = ["day", "week", "month", "total"] as const;
@@ -72,7 +59,7 @@ const httpUpstreamSchema = z.strictObject({
     ).meta({ examples: ["http://10.0.0.7:8000/v1"] }),
   api_key: secretSchema.optional()
     .describe("API key of your account at the vendor. Optional only for `vllm`, `ollama` and `openai-compatible`"),
-  protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
+  protocols: z.array(z.enum(PROTOCOLS)).min(1).optional()
     .describe("Protocols that the upstream speaks, in order of preference. Default: the vendor's usual ones")
     .meta({ examples: [["chat", "responses"]] }),
   transport: z.enum(["auto", "http1", "fetch"]).default("auto")
@@ -157,7 +144,7 @@ export const groupSchema = z.strictObject({
   models: z.array(modelGlobSchema).default(["*"])
     .describe("Ids of the models that its keys may use. `*` matches any text"),
   endpoints: z.array(endpointSchema).default(["*"]).describe("Endpoints that its keys may call. `*` allows all"),
-  protocols: z.array(z.enum(["chat", "responses", "messages", "gemini", "*"])).default(["*"])
+  protocols: z.array(z.enum([...PROTOCOLS, "*"])).default(["*"])
     .describe(
       "Text protocols that its keys may use. `*` allows all. Paths under /anthropic use `messages`, paths under " +
         "/v1beta use `gemini`",

@@ -25,7 +25,7 @@ import { Observer } from "./observe/observer.ts";
 import { Recall, type SharedResponses } from "./recall/recall.ts";
 import { ConversationTargets } from "./routing/affinity.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
-import { createHealth } from "./routing/health_tracker.ts";
+import { HealthTracker } from "./routing/health_tracker.ts";
 import type { Store } from "./store/store.ts";
 import { createAddressGuard } from "./upstreams/address_guard.ts";
 import { closeUpstreams, createUpstreams, type Upstreams } from "./upstreams/create_upstreams.ts";
@@ -191,7 +191,7 @@ export function isolateTarget(
 ): { isolated: Gateway; close: () => void } {
   const { config, monotonic, now, random } = gateway;
   const targetOnly = { ...config, models: [{ ...model, targets: [target] }], embedded_models: false };
-  const health = createHealth({ breaker: breakerOf(config), monotonic, now, random });
+  const health = new HealthTracker({ breaker: breakerOf(config), monotonic, now, random });
   const isolated: Gateway = {
     ...gateway,
     config: { ...config, routing: { ...config.routing, attempts: 1 } },
@@ -211,7 +211,7 @@ export async function retireGateway(gateway: Upstreams & Pick<Gateway, "uses">):
 function ownHealth(
   { config, observer, log, ...clocks }: Pick<Gateway, "config" | "observer" | "now" | "monotonic" | "random" | "log">,
 ): Health {
-  return createHealth({
+  return new HealthTracker({
     breaker: breakerOf(config),
     probe: probeOf(config),
     ...clocks,

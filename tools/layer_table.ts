@@ -77,7 +77,14 @@ export const LAYERS: Layers = {
   "lib/http1": [],
   "lib/canvas": [],
   "lib/routing": ["lib/protocols/canonical", "lib/catalog/model.ts"],
-  "lib/config.ts": ["lib/alerts/event.ts", "lib/config", "lib/catalog", "lib/access", "lib/upstreams/vendors.ts"],
+  "lib/config.ts": [
+    "lib/alerts/event.ts",
+    "lib/config",
+    "lib/catalog",
+    "lib/access",
+    "lib/protocols/canonical",
+    "lib/upstreams/vendors.ts",
+  ],
   "lib/config": [
     "lib/config.ts",
     "lib/catalog",

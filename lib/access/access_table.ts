@@ -1,5 +1,5 @@
 /** The table of the credential and permission that every route requires. Routes that it does not list are refused. */
-import type { Protocol } from "../protocols/canonical/types.ts";
+import { type Protocol, PROTOCOLS } from "../protocols/canonical/types.ts";
 
 /**
  * The way in which a client sends its API key. `bearer`: in `Authorization: Bearer`; other headers are ignored.
@@ -11,18 +11,11 @@ export type Credential = "bearer" | "api_key" | "google_key";
 /** Credentials of the admin side. */
 export type OperatorCredential = "admin" | "session" | "sign_in";
 
-/** Endpoints that a group's permissions name. */
-export type Endpoint =
-  | "models"
-  | "chat"
-  | "responses"
-  | "messages"
-  | "gemini"
-  | "images"
-  | "embeddings"
-  | "rerank"
-  | "openapi"
-  | "usage";
+/** Endpoints that a group's permissions name. The text endpoints have the names of their protocols. */
+export const ENDPOINTS = ["models", ...PROTOCOLS, "images", "embeddings", "rerank", "openapi", "usage"] as const;
+
+/** An endpoint that a group's permissions name. */
+export type Endpoint = typeof ENDPOINTS[number];
 
 /** Requirements of one method of one route. */
 export interface Access {

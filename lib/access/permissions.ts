@@ -1,6 +1,6 @@
 /** Checks the permissions of a caller: both its group and its key must allow a request. */
 import { GatewayError } from "../errors.ts";
-import type { Protocol } from "../protocols/canonical/types.ts";
+import { type Protocol, PROTOCOLS } from "../protocols/canonical/types.ts";
 import type { Endpoint } from "./access_table.ts";
 import type { Group, KeyRules } from "../config.ts";
 
@@ -12,9 +12,6 @@ interface PermittedModels {
   group: Pick<Permitted["group"], "models">;
   rules: Pick<Permitted["rules"], "models">;
 }
-
-/** Text endpoints, which have the names of their protocols. */
-const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages", "gemini"]);
 
 /** Requires the permission to call an endpoint. @throws {GatewayError} `forbidden` without it */
 export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {
@@ -67,7 +64,7 @@ function matchesAny(globs: readonly string[], text: string): boolean {
 /** Returns whether a caller may call an endpoint and use its protocol. */
 export function mayCall({ group, rules }: Permitted, endpoint: Endpoint): boolean {
   return allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint) &&
-    (!TEXT_ENDPOINTS.has(endpoint) || allows(group.protocols, endpoint));
+    (!PROTOCOLS.some((protocol) => protocol === endpoint) || allows(group.protocols, endpoint));
 }
 
 /** Returns whether a list allows a name. An absent list allows everything. */

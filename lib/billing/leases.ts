@@ -106,7 +106,7 @@ export class Leases {
     const at = this.#clock();
     this.#runningSweeps++;
     try {
-      let ids: readonly string[];
+      let ids: string[];
       do {
         ids = await this.#parts.store.expire(at);
         for (const id of ids) {

@@ -12,16 +12,36 @@ const MAX_INFLATED_BYTES = 16_777_216;
 /** Assumed bytes per page if no page object is found: scans have more, texts fewer. */
 const BYTES_PER_PAGE = 65_536;
 
-/** A page object. The nodes above the pages have the type `/Pages`. */
-const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
-/** An object stream, which since PDF 1.5 may hold compressed page objects. */
-const OBJECT_STREAM = /\/Type\s*\/ObjStm\b[^]{0,400}?stream\r?\n/g;
+/** White space and comments between two tokens. */
+const GAP = String.raw`(?:[\0\s]|%[^\r\n]{0,40}[\r\n]){0,20}`;
+/** The inside of an array, up to its bracket. */
+const ARRAY = String.raw`(?:[^\]%]|%[^\r\n]*)*`;
+const NUMBER = String.raw`(?<!\d)(\d{1,10})\s{1,9}\d{1,5}\s{1,9}`;
 
-/** The children of a node, and a reference in them. */
-const KIDS = /\/Kids\s*\[([^\]]*)/g;
-const REFERENCE = /(?<!\d)(\d{1,10})\s+\d{1,5}\s+R/g;
-/** Most repetitions of a page that count: more than any vendor reads. */
-const MAX_REPETITIONS = 10_000;
+/** Returns a pattern for a name, in which any character may be escaped: `/K#69ds`. */
+function nameOf(text: string): string {
+  return "/" + text.replace(/./g, (letter) => `(?:${letter}|#(?i:${letter.charCodeAt(0).toString(16)}))`);
+}
+
+/** An object stream, which since PDF 1.5 may hold compressed page objects. */
+const OBJECT_STREAM = new RegExp(
+  String.raw`${nameOf("Type")}${GAP}${nameOf("ObjStm")}\b[^]{0,400}?stream\r?\n`,
+  "g",
+);
+/**
+ * The number of an object with its array, the children of a node as an array or as a reference to one, the root of the
+ * pages in a catalog, or a page object. The nodes above the pages have the type `/Pages`.
+ */
+const TREE = new RegExp(
+  `${NUMBER}obj(?:${GAP}\\[(${ARRAY}))?|${nameOf("Kids")}${GAP}(?:\\[(${ARRAY})|${NUMBER}R)|` +
+    `${nameOf("Pages")}${GAP}${NUMBER}R|(${nameOf("Type")}${GAP}${nameOf("Page")}(?![A-Za-z#]))`,
+  "g",
+);
+
+/** Most pages that count: more than any vendor reads. */
+const MAX_PAGES = 10_000;
+/** Most levels of a tree of pages. Usual ones have two or three. */
+const MAX_LEVELS = 64;
 
 /** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */
 export interface InflateBudget {
@@ -39,63 +59,109 @@ export function pagesBySize(base64: string): number {
 }
 
 /**
- * Counts the pages of a file in base64, with pauses. If it finds none, because the file is encrypted or not a PDF, or
- * because the budget is spent, it estimates them by the size of the file.
+ * Counts the pages of a file in base64, with pauses: its page objects or, if they are more, the leaves of its page tree,
+ * in which a page may occur many times. If it finds none, because the file is encrypted or not a PDF, or if it cannot
+ * read a part, for example because the budget is spent, there are at least as many as the size of the file suggests.
  */
 export function* countPdfPages(base64: string, budget: InflateBudget): Generator<void, number> {
-  const repetitions = new Repetitions();
-  let pages = 0;
+  const tree = new PageTree();
+  let isPartial = false;
   for (let from = 0; from < base64.length; from += DIGITS_PER_STEP) {
     const end = from + DIGITS_PER_STEP;
     const bytes = Buffer.from(base64.slice(from, end + OVERLAP_DIGITS), "base64");
     const text = bytes.toString("latin1");
     // A match that begins in the overlap is counted in the next step.
     const ownBytes = DIGITS_PER_STEP / 4 * 3;
-    pages += countPages(text, ownBytes);
-    repetitions.read(text, ownBytes);
-    for (const match of text.matchAll(OBJECT_STREAM)) {
-      if (match.index >= ownBytes || budget.bytes <= 0) break;
-      const objects = inflate(bytes.subarray(match.index + match[0].length), budget);
-      pages += countPages(objects, MAX_STREAM_BYTES);
-      repetitions.read(objects, MAX_STREAM_BYTES);
+    tree.read(text, ownBytes);
+    for (const { index, 0: start } of text.matchAll(OBJECT_STREAM)) {
+      if (index >= ownBytes) break;
+      const objects = budget.bytes > 0 ? inflate(bytes.subarray(index + start.length), budget) : undefined;
+      isPartial ||= objects === undefined;
+      if (objects === undefined) continue;
+      tree.read(unpack(objects, text.slice(Math.max(0, index - 200), index + start.length)), Infinity);
       yield;
     }
     yield;
   }
-  return (pages > 0 ? pages : pagesBySize(base64)) * repetitions.count;
+  const { pages } = tree;
+  return pages === 0 || isPartial ? Math.max(pages, pagesBySize(base64)) : pages;
 }
 
-/** Counts how often nodes name the same child: a page is then read several times. Usual files do not repeat any. */
-class Repetitions {
-  /** Product of the most repetitions in each node, because a repeated child may itself repeat its children. */
-  count = 1;
+/**
+ * Returns the objects of an object stream as they are written outside of one. The stream begins with their numbers and
+ * offsets from `/First`.
+ */
+function unpack(objects: string, dictionary: string): string {
+  const first = Number(/.*\/First\s+(\d{1,9})/s.exec(dictionary)?.[1] ?? 0);
+  const numbers = objects.slice(0, first).match(/\d+/g)?.map(Number) ?? [];
+  const starts = Array.from({ length: numbers.length >> 1 }, (_, i) => [numbers[2 * i + 1], numbers[2 * i]] as const)
+    .sort(([one = 0], [other = 0]) => one - other);
+  const texts = starts.map(([start = 0, id], i) => {
+    return `${id} 0 obj ${objects.slice(first + start, first + (starts[i + 1]?.[0] ?? objects.length))}\n`;
+  });
+  return objects.slice(0, first) + (texts.length === 0 ? objects.slice(first) : texts.join(""));
+}
 
-  /** Reads the nodes that begin before an index. */
+/** The nodes above the pages. Nodes may share children, and a page is read as often as the tree repeats it. */
+class PageTree {
+  /** Children by the number of an object: of a node, or of an array in which a node has them. */
+  readonly #children = new Map<number, number[][]>();
+  readonly #roots = new Set<number>();
+  readonly #leaves = new Map<number, number>();
+  /** Number of the object that is being read. */
+  #id = -1;
+  #pageObjects = 0;
+
+  /** Reads the objects that begin before an index. */
   read(text: string, end: number): void {
-    for (const { index, 1: kids = "" } of text.matchAll(KIDS)) {
-      if (index >= end || this.count >= MAX_REPETITIONS) return;
-      const times = new Map<number, number>();
-      let most = 1;
-      for (const [, digits] of kids.matchAll(REFERENCE)) {
-        const id = Number(digits);
-        const count = (times.get(id) ?? 0) + 1;
-        times.set(id, count);
-        most = Math.max(most, count);
-      }
-      this.count = Math.min(this.count * most, MAX_REPETITIONS);
+    for (const { index, 1: id, 2: array, 3: kids, 4: kidsId, 5: rootId, 6: page } of text.matchAll(TREE)) {
+      if (index >= end) return;
+      if (page !== undefined) this.#pageObjects++;
+      if (id !== undefined) this.#id = Number(id);
+      if (rootId !== undefined) this.#roots.add(Number(rootId));
+      const children = array ?? kids;
+      if (children !== undefined) this.#add(referencesIn(children));
+      else if (kidsId !== undefined) this.#add([Number(kidsId)]);
     }
+  }
+
+  #add(children: number[]): void {
+    const versions = this.#children.get(this.#id);
+    if (versions === undefined) this.#children.set(this.#id, [children]);
+    else versions.push(children);
+  }
+
+  /** The page objects or, if they are more, the leaves of the tree. */
+  get pages(): number {
+    return Math.max(this.#pageObjects, ...[...this.#roots].slice(0, MAX_LEVELS).map((root) => this.#count(root, 0)));
+  }
+
+  /** Counts the leaves below an object. A file that was edited has several versions of it. */
+  #count(id: number, level: number): number {
+    const known = this.#leaves.get(id);
+    const versions = this.#children.get(id);
+    if (known !== undefined || versions === undefined) return known ?? 1;
+    if (level === MAX_LEVELS) return MAX_PAGES;
+    // A node inside itself has no end.
+    this.#leaves.set(id, MAX_PAGES);
+    let most = 0;
+    for (const children of versions) {
+      let count = 0;
+      for (const child of children) count = Math.min(MAX_PAGES, count + this.#count(child, level + 1));
+      most = Math.max(most, count);
+    }
+    this.#leaves.set(id, most);
+    return most;
   }
 }
 
-/** Counts the page objects that begin before an index. */
-function countPages(text: string, end: number): number {
-  let pages = 0;
-  for (const { index } of text.matchAll(PAGE)) if (index < end) pages++;
-  return pages;
+function referencesIn(array: string): number[] {
+  const references = array.replace(/%[^\r\n]*/g, "").matchAll(new RegExp(`${NUMBER}R`, "g"));
+  return Array.from(references, ([, id]) => Number(id));
 }
 
-/** Inflates an object stream, and ignores any bytes after it. Returns an empty text if it is invalid or too long. */
-function inflate(bytes: Uint8Array, budget: InflateBudget): string {
+/** Inflates an object stream, and ignores any bytes after it. Returns `undefined` if it is invalid or too long. */
+function inflate(bytes: Uint8Array, budget: InflateBudget): string | undefined {
   try {
     const inflated = inflateSync(bytes, { maxOutputLength: MAX_STREAM_BYTES });
     budget.bytes -= inflated.length;
@@ -103,6 +169,6 @@ function inflate(bytes: Uint8Array, budget: InflateBudget): string {
   } catch {
     // zlib may have inflated as many bytes before it failed.
     budget.bytes -= MAX_STREAM_BYTES;
-    return "";
+    return undefined;
   }
 }

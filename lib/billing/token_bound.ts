@@ -23,6 +23,7 @@ import {
   tokensOfBytes,
 } from "./prompt_parts.ts";
 import { INPUT_CLASSES, unitPrices } from "./price.ts";
+import { unzippedBytes } from "./zip_size.ts";
 
 // Vendors add text of their own to a prompt. These bounds exceed the numbers that they publish and their known
 // templates.
@@ -139,9 +140,9 @@ function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes:
   if (modality === "image" && !isPdf(media)) return MAX_IMAGE_TOKENS;
   // A few bytes can show one picture for hours, and vendors read a picture per second.
   if (modality === "video") return Infinity;
-  const bytes = base64Bytes(media.base64);
-  // Only the bytes of a text show its length; a document may be compressed. But each page is read as an image, and even
-  // the smallest document has one page.
+  const bytes = unzippedBytes(media) ?? base64Bytes(media.base64);
+  // Only the bytes of a text show its length; a PDF may be compressed. But each page is read as an image, and even the
+  // smallest document has one page.
   const tokensAsImages = MAX_IMAGE_TOKENS * pagesOf(media);
   return modality === "text" || bytes > tokensAsImages ? bytes : tokensAsImages;
 }

@@ -1,6 +1,6 @@
 /** The schema of a model in the configuration and the catalog. Member names are those of the API. */
 import { z } from "zod";
-import { EFFORTS } from "../protocols/canonical/types.ts";
+import { EFFORTS, PROTOCOLS } from "../protocols/canonical/types.ts";
 import { priceChangeSchema, PRICES, type Pricing, wholePricing } from "./price_schema.ts";
 import { ownTimeoutsSchema } from "./timeouts.ts";
 
@@ -64,7 +64,7 @@ const embeddingSchema = z.strictObject({
 const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name from `upstreams`").meta({ examples: ["openai"] }),
   model: z.string().min(1).describe("Id of the model at that upstream").meta({ examples: ["gpt-5"] }),
-  protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
+  protocol: z.enum(PROTOCOLS).optional()
     .describe(
       "Protocol of requests to the upstream. Default: the client's if the upstream speaks it, else the upstream's " +
         "first one",

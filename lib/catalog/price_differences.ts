@@ -49,62 +49,50 @@ function isSameModel(one: Target, other: Target): boolean {
   return one.upstream === other.upstream && one.model === other.model;
 }
 
+/** A difference of one member. */
+type MemberDifference = Pick<ListedDifference, "member" | "configured" | "listed">;
+
 /**
  * Returns the differences between a model and its entry, for the members that the entry has. Listed prices are compared
  * with those of the target, or with those of the model if the target has none.
  */
 export function listDifferences({ index, model, target, listed }: MatchedModel): ListedDifference[] {
-  const differences: ListedDifference[] = [];
-  const compare: Compare = (member, configured, listed) => {
-    if (normalize(configured) === normalize(listed)) return;
-    const identity = { id: model.id, index, upstream: target.upstream, model: target.model };
-    differences.push({ ...identity, member, configured: configured ?? null, listed });
-  };
   const { context_length, max_completion_tokens, pricing } = listed;
-  if (context_length !== undefined) compare("context_length", model.context_length, context_length);
-  if (max_completion_tokens !== undefined) {
-    compare("top_provider.max_completion_tokens", model.top_provider.max_completion_tokens, max_completion_tokens);
-  }
+  const maxTokens = model.top_provider.max_completion_tokens;
   const path = target.pricing === undefined ? "pricing" : `targets[${model.targets.indexOf(target)}].pricing`;
-  comparePrices((target.pricing ?? model.pricing) as unknown as JsonObject, pricing, { path, compare });
-  return differences;
+  const differences = [
+    ...(context_length === undefined ? [] : compare("context_length", model.context_length, context_length)),
+    ...(max_completion_tokens === undefined
+      ? []
+      : compare("top_provider.max_completion_tokens", maxTokens, max_completion_tokens)),
+    ...listPriceDifferences((target.pricing ?? model.pricing) as unknown as JsonObject, pricing, path),
+  ];
+  const identity = { id: model.id, index, upstream: target.upstream, model: target.model };
+  return differences.map((difference) => ({ ...identity, ...difference }));
+}
+
+/** Returns the difference of a member, if its two values are not equal. */
+function compare(member: string, configured: Json = null, listed: Json): MemberDifference[] {
+  return normalize(configured) === normalize(listed) ? [] : [{ member, configured, listed }];
 }
 
 /** Returns a price without trailing zeros, for comparisons. */
-function normalize(value: Json | undefined): string {
-  const text = String(value ?? null);
+function normalize(value: Json): string {
+  const text = String(value);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
 /** Returns the listed prices that the configured ones lack, or that differ from them. */
 export function listPriceDifferences(
-  configuredPrices: JsonObject,
-  listedPrices: JsonObject,
-): Pick<ListedDifference, "member" | "configured" | "listed">[] {
-  const differences: Pick<ListedDifference, "member" | "configured" | "listed">[] = [];
-  const compare: Compare = (member, configured, listed) => {
-    if (normalize(configured) === normalize(listed)) return;
-    differences.push({ member, configured: configured ?? null, listed });
-  };
-  comparePrices(configuredPrices, listedPrices, { path: "pricing", compare });
-  return differences;
-}
-
-/** Records a difference if the two values of a member are not equal. */
-type Compare = (member: string, configured: Json | undefined, listed: Json) => void;
-
-function comparePrices(
   configured: JsonObject | undefined,
   listed: JsonObject,
-  { path, compare }: { path: string; compare: Compare },
-): void {
-  for (const [name, price] of Object.entries(listed)) {
-    if (typeof price === "string") compare(`${path}.${name}`, configured?.[name], price);
-    else if (isObject(price)) {
-      const nested = configured?.[name];
-      comparePrices(isObject(nested) ? nested : undefined, price, { path: `${path}.${name}`, compare });
-    }
-  }
+  path: string = "pricing",
+): MemberDifference[] {
+  const differences = Object.entries(listed).flatMap(([name, price]) => {
+    const own = configured?.[name];
+    if (typeof price === "string") return compare(`${path}.${name}`, own, price);
+    return isObject(price) ? listPriceDifferences(isObject(own) ? own : undefined, price, `${path}.${name}`) : [];
+  });
   const tiersOf = (prices: JsonObject | undefined): JsonObject[] =>
     prices !== undefined && Array.isArray(prices.context_tiers) ? prices.context_tiers.filter(isObject) : [];
   const [configuredTiers, listedTiers] = [tiersOf(configured), tiersOf(listed)];
@@ -113,9 +101,13 @@ function comparePrices(
     const listedTier = listedTiers.find(({ above }) => above === threshold);
     const { above: _, ...listedPrices } = listedTier ?? {};
     const tierPath = `${path}.context_tiers[above ${String(threshold)}]`;
-    if (listedTier === undefined) compare(tierPath, tierText(configuredTier), null);
-    else comparePrices(configuredTier, listedPrices, { path: tierPath, compare });
+    differences.push(
+      ...(listedTier === undefined
+        ? compare(tierPath, tierText(configuredTier), null)
+        : listPriceDifferences(configuredTier, listedPrices, tierPath)),
+    );
   }
+  return differences;
 }
 
 function tierText(tier: JsonObject | undefined): string | undefined {

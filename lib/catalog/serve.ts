@@ -2,6 +2,7 @@
 import type { Endpoint } from "../access/access_table.ts";
 import { mayCall, mayUse, type Permitted, requireCaller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
+import { PROTOCOLS } from "../protocols/canonical/types.ts";
 import { jsonWithEtag } from "../server/json_response.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -97,14 +98,12 @@ function visibleModels(
   );
 }
 
-const TEXT_ENDPOINTS = ["chat", "responses", "messages", "gemini"] as const;
-
 const ENDPOINTS_OF_KIND: Readonly<Record<ModelKind, readonly Endpoint[]>> = {
-  text: TEXT_ENDPOINTS,
+  text: PROTOCOLS,
   image: ["images"],
   embedding: ["embeddings"],
   rerank: ["rerank"],
-  other: TEXT_ENDPOINTS,
+  other: PROTOCOLS,
 };
 
 function isCallable(

@@ -54,7 +54,7 @@ export function requests({ config, values, switches }: ReportCommand): Promise<n
   });
 }
 
-/** Prints requests as they are entered in the ledger, until the process is killed or nobody reads its output. */
+/** Prints requests as they are entered in the ledger, until the process is killed or the reader of its output ends. */
 async function follow(parts: RequestParts, texts: RequestTexts, format: Format): Promise<number> {
   const unusable = (["sort", "cursor", "limit"] as const).find((name) => texts[name] !== undefined);
   if (unusable !== undefined) throw new UsageError(`Cannot use --${unusable} together with --follow`);

@@ -59,26 +59,30 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
   const [member, purpose] = modelKindOf(model) === "text"
     ? ["input_image", "make images"]
     : ["context_tiers", "answer in text"];
-  const priceLists: [Path, Json | undefined][] = [
-    [["pricing"], model.pricing],
-    ...[...objects(model.price_changes)].map(([index, change]): [Path, Json] => [["price_changes", index], change]),
-    ...[...objects(model.targets)].map(([index, { pricing }]): [Path, Json | undefined] => [
-      ["targets", index, "pricing"],
-      pricing,
-    ]),
-  ];
-  const withWindows = priceLists.flatMap(([pricesPath, prices]): [Path, Json | undefined][] => [
-    [pricesPath, prices],
-    ...[...objects(isObject(prices) ? prices.time_windows : undefined)].map(([index, window]): [Path, Json] => [
-      [...pricesPath, "time_windows", index],
+  const withWindows = priceListsOf(model, path).flatMap(([listPath, prices]): [Path, JsonObject][] => [
+    [listPath, prices],
+    ...[...objects(prices.time_windows)].map(([index, window]): [Path, JsonObject] => [
+      [...listPath, "time_windows", index],
       window,
     ]),
   ]);
-  return withWindows.flatMap(([pricesPath, prices]) =>
-    isObject(prices) && prices[member] !== undefined
-      ? [formatProblem([...path, ...pricesPath, member], `Only for models that ${purpose}`)]
-      : []
+  return withWindows.flatMap(([listPath, prices]) =>
+    prices[member] === undefined ? [] : [formatProblem([...listPath, member], `Only for models that ${purpose}`)]
   );
+}
+
+/** Returns the price lists of a model, with their paths: its own, those of its price changes, and those of its targets. */
+export function priceListsOf({ pricing, price_changes, targets }: JsonObject, path: Path): [Path, JsonObject][] {
+  return [
+    ...isObject(pricing) ? [[[...path, "pricing"], pricing] satisfies [Path, JsonObject]] : [],
+    ...[...objects(price_changes)].map(([index, change]): [Path, JsonObject] => [
+      [...path, "price_changes", index],
+      change,
+    ]),
+    ...[...objects(targets)].flatMap(([index, { pricing }]): [Path, JsonObject][] =>
+      isObject(pricing) ? [[[...path, "targets", index, "pricing"], pricing]] : []
+    ),
+  ];
 }
 
 /** Returns the kind of a configured model by its output modalities; `text` if they are absent or malformed. */

@@ -4,6 +4,7 @@ import { EMBEDDED_MODELS } from "../catalog/embedded.ts";
 import { minutesOf } from "../catalog/price_schema.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem, type Path } from "./problems.ts";
+import { objects, priceListsOf } from "./validate_models.ts";
 
 /** Most decimals of a price times a factor, so that every cost is a multiple of 1e-12 USD. */
 const MAX_DECIMALS = 12;
@@ -23,8 +24,7 @@ interface Price {
  */
 export function* validatePrices(file: JsonObject): Generator<string> {
   const prices = file.embedded_models === false ? [] : EMBEDDED_MODELS.flatMap((row) => pricesOf(row));
-  for (const [index, model] of Array.isArray(file.models) ? file.models.entries() : []) {
-    if (!isObject(model)) continue;
+  for (const [index, model] of objects(file.models)) {
     prices.push(...pricesOf(model));
     yield* changeProblems(model, ["models", index, "price_changes"]);
     yield* tierProblems(model, ["models", index]);
@@ -166,18 +166,8 @@ function pricesIn(row: unknown, { model, path }: { model: string; path: string }
 const OTHER_MEMBERS: ReadonlySet<string> = new Set(["from", "until", "name"]);
 
 /** Requires that context tiers and time windows define exactly one price for each request. */
-function tierProblems({ pricing, price_changes, targets }: JsonObject, path: Path): string[] {
-  const changes = Array.isArray(price_changes) ? price_changes : [];
-  const priceLists: [Path, unknown][] = [
-    [[...path, "pricing"], pricing],
-    ...changes.map((change, index): [Path, unknown] => [[...path, "price_changes", index], change]),
-    ...(Array.isArray(targets) ? targets : []).map((target, index): [Path, unknown] => [
-      [...path, "targets", index, "pricing"],
-      isObject(target) ? target.pricing : undefined,
-    ]),
-  ];
-  return priceLists.flatMap(([listPath, prices]) => {
-    if (!isObject(prices)) return [];
+function tierProblems(model: JsonObject, path: Path): string[] {
+  return priceListsOf(model, path).flatMap(([listPath, prices]) => {
     const windows = Array.isArray(prices.time_windows) ? prices.time_windows : [];
     const tiers = isObject(prices.service_tiers) ? Object.entries(prices.service_tiers) : [];
     const withContextTiers: [Path, unknown][] = [
@@ -235,8 +225,8 @@ function* windowProblems(windows: readonly unknown[], path: Path): Generator<str
 /** Rejects price changes at the same time: it would be unclear which of them applies. */
 function* changeProblems({ price_changes }: JsonObject, path: Path): Generator<string> {
   const indices = new Map<number, number>();
-  for (const [index, change] of Array.isArray(price_changes) ? price_changes.entries() : []) {
-    const from = isObject(change) && typeof change.from === "string" ? Date.parse(change.from) : NaN;
+  for (const [index, change] of objects(price_changes)) {
+    const from = typeof change.from === "string" ? Date.parse(change.from) : NaN;
     if (Number.isNaN(from)) continue;
     const first = indices.get(from);
     if (first === undefined) indices.set(from, index);

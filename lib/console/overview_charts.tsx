@@ -4,7 +4,8 @@ import { formatUsd } from "../billing/money.ts";
 import type { Latencies, LatencySeries } from "../billing/reports/latencies.ts";
 import type { Period } from "../billing/reports/period.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
-import type { SeriesFigures, TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
+import type { TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
+import type { SumFigures } from "../store/days.ts";
 import { inputTokensOf } from "../store/ledger.ts";
 import { BarChart, type ChartStep, countTick, LineChart, millisecondsTick, usdNumber, usdTick } from "./chart.tsx";
 import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
@@ -21,10 +22,10 @@ export interface OverviewData {
 
 /** The bar charts: title, value of a step, and format of the axis. */
 const BAR_CHARTS = [
-  { title: "Cost", valueOf: ({ cost }: SeriesFigures) => usdNumber(cost), format: usdTick },
-  { title: "Requests", valueOf: ({ requests }: SeriesFigures) => requests, format: countTick },
+  { title: "Cost", valueOf: ({ cost }: SumFigures) => usdNumber(cost), format: usdTick },
+  { title: "Requests", valueOf: ({ requests }: SumFigures) => requests, format: countTick },
   { title: "Tokens", valueOf: tokensOf, format: countTick },
-  { title: "Failed or refused", valueOf: ({ failed }: SeriesFigures) => failed, format: countTick },
+  { title: "Failed or refused", valueOf: ({ failed }: SumFigures) => failed, format: countTick },
 ] as const;
 
 /** Shows the totals, charts and tables of the period. */
@@ -80,7 +81,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
 }
 
 function Totals(
-  { total, latencies, span }: { total: SeriesFigures; latencies: Latencies; span: RequestTexts },
+  { total, latencies, span }: { total: SumFigures; latencies: Latencies; span: RequestTexts },
 ): VNode {
   const link = (value: VNode, more: RequestTexts = {}) => <a href={requestsPath({ ...span, ...more })}>{value}</a>;
   const { first, total: wholeAnswer } = latencies;
@@ -131,7 +132,7 @@ function stepsOf({ steps }: TimeSeries, textOf: (index: number) => string): Char
   }));
 }
 
-function stepText(figures: SeriesFigures | undefined, { title, valueOf, format }: typeof BAR_CHARTS[number]): string {
+function stepText(figures: SumFigures | undefined, { title, valueOf, format }: typeof BAR_CHARTS[number]): string {
   return `${title} ${figures === undefined ? "–" : format(valueOf(figures))}`;
 }
 
@@ -168,7 +169,7 @@ function StepTable({ data: { series: { steps, totals }, latencies } }: { data: O
  * @param filters filters of the linked requests; `undefined`: no links
  */
 export function figureCells(
-  figures: Pick<SeriesFigures, "cost" | "requests" | "failed" | "tokens">,
+  figures: Pick<SumFigures, "cost" | "requests" | "failed" | "tokens">,
   filters: RequestTexts | undefined,
 ): VNode[] {
   const link = (value: VNode, more: RequestTexts = {}) =>
@@ -191,7 +192,7 @@ function spanOf({ since, until }: Period): { since: string; until: string } {
   return { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
 }
 
-function tokensOf(figures: SeriesFigures): number {
+function tokensOf(figures: SumFigures): number {
   return inputTokensOf(figures.tokens) + figures.tokens.completion;
 }
 

@@ -317,15 +317,9 @@ export class Idempotency {
   }
 
   #pause(ms: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
-    const cancel = this.#later(resolve, ms);
-    return promise.finally(() => {
-      cancel();
-      signal.removeEventListener("abort", stop);
-    });
+    const elapsed = Promise.withResolvers<void>();
+    const cancel = this.#later(elapsed.resolve, ms);
+    return abortable(elapsed.promise, signal).finally(cancel);
   }
 
   /** Chooses how to get the answer: do the work, wait for another node, or read a stored answer. */

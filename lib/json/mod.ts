@@ -1,7 +1,7 @@
 /** Parses JSON with limits and without loss, edits its text, and writes it. See README.md. */
 export { JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
 export { type JsonDocument, parseDocument, parseJson } from "./parse.ts";
-export { parsePlain } from "./plain.ts";
+export { parsePlain, tryParse } from "./plain.ts";
 export type { ContentSizes, ScanPlan } from "./scan.ts";
 export * as shapes from "./shape.ts";
 export {

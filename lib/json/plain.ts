@@ -20,6 +20,15 @@ export function parsePlain(text: string): Json {
   return withDoubles(parseJson(text));
 }
 
+/** Parses a text; returns undefined if it is not JSON. */
+export function tryParse(text: string, parse: (text: string) => Json = parseJson): Json | undefined {
+  try {
+    return parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Replaces raw numbers by doubles in place. */
 function withDoubles(value: Json): Json {
   if (isRawNumber(value)) return Number(value.rawJSON);

@@ -3,7 +3,7 @@ import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { AdmittedRequest } from "./limiter.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
-import { createRedisCommands, type RedisCommands } from "./redis_commands.ts";
+import { RedisCommands } from "./redis_commands.ts";
 import { openRedisConnection, type RedisConnection, RedisUnreachable } from "./redis_connection.ts";
 
 /** Dependencies of a session. */
@@ -188,7 +188,7 @@ export class NodeSession {
   async #join(connection: RedisConnection): Promise<void> {
     const { leaseMs, node, clock } = this.#parts;
     this.#settledAt = this.now() + leaseMs + MAX_HEARTBEAT_MS;
-    const commands = createRedisCommands({ connection, node, ...(clock !== undefined && { clock }) });
+    const commands = new RedisCommands({ connection, node, ...(clock !== undefined && { clock }) });
     this.#nodes = Math.max(this.#nodes, await commands.join(leaseMs, this.#running()));
     this.#commands = commands;
   }

@@ -1,7 +1,7 @@
 /** Typed functions that call the Redis scripts. Times in Redis are by its own clock. */
 import type { AdmissionRequest, AdmittedRequest, LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 import type { RedisConnection, ScriptReply } from "./redis_connection.ts";
-import { UNIT_LETTERS } from "./redis_scripts.ts";
+import { type ScriptName, UNIT_LETTERS } from "./redis_scripts.ts";
 import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
@@ -16,45 +16,6 @@ export interface ReservedSlot {
 /** Tokens that a request used, or `unknown`; `undone`: the request counts as if it had never been made. */
 export type UsedTokens = number | "unknown" | "undone";
 
-/**
- * The Redis scripts for one node. A result of `undefined` means that nothing was done because the node's session has
- * ended: the node missed its heartbeats, or Redis lost its data.
- */
-export interface RedisCommands {
-  /** Reserves all limits of a request, or none if one of them refuses. */
-  take(request: AdmissionRequest): Promise<{ decision: LimitDecision; at: ReservedSlot } | undefined>;
-  /**
-   * Ends a request and returns the statuses afterwards. A second or late call changes nothing.
-   * @param request `keepsFacts`: Redis keeps the facts for the ledger until `forget` is called
-   */
-  end(
-    id: string,
-    request: { limitRequests: readonly LimitRequest[]; at: ReservedSlot; used: UsedTokens; keepsFacts?: boolean },
-  ): Promise<LimitStatus[] | undefined>;
-  /** Deletes the kept facts of ended requests. */
-  forget(ids: readonly string[]): Promise<void>;
-  /** Reads statuses without reserving anything. */
-  statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
-  /**
-   * Begins a session, and frees everything that the node holds for other requests than the running ones.
-   * @returns the number of nodes
-   */
-  join(leaseMs: number, running: Iterable<string>): Promise<number>;
-  /**
-   * Renews the session.
-   * @param msSinceStoreAnswered milliseconds since the store last answered this node; absent: it is unreachable or not
-   * shared
-   */
-  renew(leaseMs: number, msSinceStoreAnswered?: number): Promise<HeartbeatAnswer | undefined>;
-  /** Ends the session and frees what the node holds. */
-  retire(): Promise<void>;
-  /**
-   * Returns some of the requests that ran when the session of their node ended. They are returned again until their ids
-   * are passed as `entered`.
-   */
-  lost(entered: readonly string[]): Promise<[id: string, AdmittedRequest][]>;
-}
-
 /** Result of a heartbeat. */
 export interface HeartbeatAnswer {
   nodes: number;
@@ -66,85 +27,118 @@ export interface HeartbeatAnswer {
   lost: number;
 }
 
-/** Options of the scripts. */
-export interface RedisCommandsOptions {
-  connection: RedisConnection;
-  /** Name of the node. */
-  node: string;
-  /** Replaces the server's clock in tests. */
-  clock?: () => number;
-}
+/**
+ * The Redis scripts for one node. Each function rejects with `RedisUnreachable` if Redis does not answer. A result of
+ * `undefined` means that nothing was done because the node's session has ended: the node missed its heartbeats, or Redis
+ * lost its data.
+ */
+export class RedisCommands {
+  readonly #connection: RedisConnection;
+  readonly #node: string;
+  readonly #clock: (() => number) | undefined;
 
-/** Binds the scripts to a connection. Each function rejects with `RedisUnreachable` if Redis does not answer. */
-export function createRedisCommands({ connection, node, clock }: RedisCommandsOptions): RedisCommands {
-  const now = () => clock === undefined ? "" : Math.floor(clock());
-  return {
-    async take({ id, limitRequests, forMs, running }) {
-      const facts = running === undefined ? "" : JSON.stringify(running);
-      const [admitted = 0, at = 0, ...waitsAndStatuses] = numbers(
-        await connection.run("take", [now(), node, id, forMs, facts, writeLimitRequests(limitRequests)]),
-      );
-      if (admitted < 0) return undefined;
-      const decided = decide(limitRequests, (_, index) => {
-        const waitMs = waitsAndStatuses[index] ?? 0;
-        return waitMs < 0 ? Infinity : waitMs;
-      });
-      const statuses = readStatuses(limitRequests, waitsAndStatuses.slice(limitRequests.length));
-      return {
-        decision: { ...decided, statuses },
-        at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
-      };
+  /** @param options `node`: name of the node; `clock`: replaces the server's clock in tests */
+  constructor({ connection, node, clock }: { connection: RedisConnection; node: string; clock?: () => number }) {
+    this.#connection = connection;
+    this.#node = node;
+    this.#clock = clock;
+  }
+
+  /** Reserves all limits of a request, or none if one of them refuses. */
+  async take(
+    { id, limitRequests, forMs, running }: AdmissionRequest,
+  ): Promise<{ decision: LimitDecision; at: ReservedSlot } | undefined> {
+    const facts = running === undefined ? "" : JSON.stringify(running);
+    const [admitted = 0, at = 0, ...waitsAndStatuses] = numbers(
+      await this.#run("take", this.#node, id, forMs, facts, writeLimitRequests(limitRequests)),
+    );
+    if (admitted < 0) return undefined;
+    const decided = decide(limitRequests, (_, index) => {
+      const waitMs = waitsAndStatuses[index] ?? 0;
+      return waitMs < 0 ? Infinity : waitMs;
+    });
+    const statuses = readStatuses(limitRequests, waitsAndStatuses.slice(limitRequests.length));
+    return {
+      decision: { ...decided, statuses },
+      at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
+    };
+  }
+
+  /**
+   * Ends a request and returns the statuses afterwards. A second or late call changes nothing.
+   * @param request `keepsFacts`: Redis keeps the facts for the ledger until `forget` is called
+   */
+  async end(
+    id: string,
+    { limitRequests, at: { bucket, leaseEnd }, used, keepsFacts }: {
+      limitRequests: readonly LimitRequest[];
+      at: ReservedSlot;
+      used: UsedTokens;
+      keepsFacts: boolean;
     },
-    async end(id, { limitRequests, at: { bucket, leaseEnd }, used, keepsFacts = false }) {
-      const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
-      const [known = 0, ...statuses] = numbers(
-        await connection.run("end", [
-          now(),
-          node,
-          id,
-          writeLimitRequests(limitRequests),
-          bucket,
-          leaseEnd,
-          tokens,
-          keepsFacts ? 1 : 0,
-        ]),
-      );
-      if (known < 0) return undefined;
-      return known === 0 ? [] : readStatuses(limitRequests, statuses);
-    },
-    async forget(ids) {
-      await connection.run("forget", [now(), node, ...ids]);
-    },
-    async statuses(limitRequests) {
-      const [known = 0, ...statuses] = numbers(
-        await connection.run("look", [now(), node, writeLimitRequests(limitRequests)]),
-      );
-      return known < 0 ? undefined : readStatuses(limitRequests, statuses);
-    },
-    async join(leaseMs, running) {
-      const [nodes] = numbers(await connection.run("join", [now(), node, leaseMs, ...running]));
-      return nodes ?? 1;
-    },
-    async renew(leaseMs, msSinceStoreAnswered) {
-      const sinceAnswer = msSinceStoreAnswered === undefined ? "" : Math.round(msSinceStoreAnswered);
-      const [nodes = 0, more, others = -1, lost = 0] = numbers(
-        await connection.run("beat", [now(), node, leaseMs, sinceAnswer]),
-      );
-      if (nodes < 0) return undefined;
-      return { nodes, more: more === 1, lost, ...(others >= 0 && { msSinceOthersAnswered: others }) };
-    },
-    async retire() {
-      while ((await connection.run("retire", [now(), node]))[0] === 1);
-    },
-    async lost(entered) {
-      const answer = (await connection.run("lost", [now(), ...entered])).map(String);
-      const requests: [string, AdmittedRequest][] = [];
-      for (let at = 0; at + 1 < answer.length; at += 2) {
-        requests.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
-      }
-      return requests;
-    },
-  };
+  ): Promise<LimitStatus[] | undefined> {
+    const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
+    const limits = writeLimitRequests(limitRequests);
+    const [known = 0, ...statuses] = numbers(
+      await this.#run("end", this.#node, id, limits, bucket, leaseEnd, tokens, keepsFacts ? 1 : 0),
+    );
+    if (known < 0) return undefined;
+    return known === 0 ? [] : readStatuses(limitRequests, statuses);
+  }
+
+  /** Deletes the kept facts of ended requests. */
+  async forget(ids: readonly string[]): Promise<void> {
+    await this.#run("forget", this.#node, ...ids);
+  }
+
+  /** Reads statuses without reserving anything. */
+  async statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[] | undefined> {
+    const [known = 0, ...statuses] = numbers(await this.#run("look", this.#node, writeLimitRequests(limitRequests)));
+    return known < 0 ? undefined : readStatuses(limitRequests, statuses);
+  }
+
+  /**
+   * Begins a session, and frees everything that the node holds for other requests than the running ones.
+   * @returns the number of nodes
+   */
+  async join(leaseMs: number, running: Iterable<string>): Promise<number> {
+    const [nodes] = numbers(await this.#run("join", this.#node, leaseMs, ...running));
+    return nodes ?? 1;
+  }
+
+  /**
+   * Renews the session.
+   * @param msSinceStoreAnswered milliseconds since the store last answered this node; absent: it is unreachable or not
+   * shared
+   */
+  async renew(leaseMs: number, msSinceStoreAnswered?: number): Promise<HeartbeatAnswer | undefined> {
+    const sinceAnswer = msSinceStoreAnswered === undefined ? "" : Math.round(msSinceStoreAnswered);
+    const [nodes = 0, more, others = -1, lost = 0] = numbers(await this.#run("beat", this.#node, leaseMs, sinceAnswer));
+    if (nodes < 0) return undefined;
+    return { nodes, more: more === 1, lost, ...(others >= 0 && { msSinceOthersAnswered: others }) };
+  }
+
+  /** Ends the session and frees what the node holds. */
+  async retire(): Promise<void> {
+    while ((await this.#run("retire", this.#node))[0] === 1);
+  }
+
+  /**
+   * Returns some of the requests that ran when the session of their node ended. They are returned again until their ids
+   * are passed as `entered`.
+   */
+  async lost(entered: readonly string[]): Promise<[id: string, AdmittedRequest][]> {
+    const answer = (await this.#run("lost", ...entered)).map(String);
+    const requests: [string, AdmittedRequest][] = [];
+    for (let at = 0; at + 1 < answer.length; at += 2) {
+      requests.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
+    }
+    return requests;
+  }
+
+  #run(script: ScriptName, ...args: (string | number)[]): Promise<ScriptReply> {
+    return this.#connection.run(script, [this.#clock === undefined ? "" : Math.floor(this.#clock()), ...args]);
+  }
 }
 
 function numbers(answer: ScriptReply): number[] {

@@ -12,14 +12,6 @@ export class RedisUnreachable extends Error {
 /** Reply of a script. */
 export type ScriptReply = readonly (number | string)[];
 
-/** A connection. It never reconnects: after its loss, every call fails at once. */
-export interface RedisConnection {
-  /** Runs a script. Calls run in order. @throws {RedisUnreachable} if Redis does not answer in time */
-  run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply>;
-  /** Closes the connection. Resolves when the socket is closed. */
-  close(): Promise<void>;
-}
-
 /** Options of a connection. */
 export interface RedisConnectionOptions {
   /** The one key that is passed to every script: the prefix of all its keys. */
@@ -47,12 +39,13 @@ const MAX_CHECKS = 10;
 
 /** Opens a connection and loads all scripts. @throws {RedisUnreachable} whose message is the cause in one word */
 export async function openRedisConnection(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
-  const connection = new ScriptConnection(url, options);
+  const connection = new RedisConnection(url, options);
   await connection.open();
   return connection;
 }
 
-class ScriptConnection implements RedisConnection {
+/** A connection. It never reconnects: after its loss, every call fails at once. */
+export class RedisConnection {
   readonly #redis: Redis;
   readonly #options: RedisConnectionOptions;
   readonly #ended: Promise<void>;
@@ -71,6 +64,7 @@ class ScriptConnection implements RedisConnection {
     this.#redis.on("close", () => this.#lose("closed"));
   }
 
+  /** Connects. For `openRedisConnection` only. */
   async open(): Promise<void> {
     const redis = this.#redis;
     try {
@@ -87,11 +81,13 @@ class ScriptConnection implements RedisConnection {
     }
   }
 
+  /** Runs a script. Calls run in order. @throws {RedisUnreachable} if Redis does not answer in time */
   run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
     if (this.#state !== "open") return Promise.reject(new RedisUnreachable("closed"));
     return this.#withTimeout(this.#options.timeoutMs, this.#evaluate(script, args));
   }
 
+  /** Closes the connection. Resolves when the socket is closed. */
   async close(): Promise<void> {
     if (this.#state === "open") {
       this.#state = "closed";

@@ -3,7 +3,7 @@ import type { LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 
 /**
  * Divides the limits of a request by the number of nodes. A share is at least 1 unless the limit is 0. If a request
- * costs more than a share but at most the limit, its cost is the share: it is admitted when nothing else counts.
+ * costs more than a share but at most the limit, the share is its cost: it is admitted when nothing else counts.
  */
 export function divideLimits(limitRequests: readonly LimitRequest[], nodes: number): LimitRequest[] {
   return limitRequests.map((limitRequest) => {

@@ -2,7 +2,7 @@
  * Speeds up the parsing and editing of stream frames. Most frames of a stream differ from the previous one in a single
  * text, so the previous frame's parsed value or edited text is reused. Other frames are parsed or edited in full.
  */
-import { findValue, isObject, type Json, type JsonObject, parsePlain } from "../json/mod.ts";
+import { findValue, isObject, type Json, type JsonObject, parsePlain, tryParse } from "../json/mod.ts";
 import type { Span } from "../text.ts";
 import type { Frame } from "./codec.ts";
 
@@ -247,11 +247,7 @@ function decodeString(content: string): string {
 }
 
 function parsePlainText(text: string): Json | undefined {
-  try {
-    return parsePlain(text);
-  } catch {
-    return undefined;
-  }
+  return tryParse(text, parsePlain);
 }
 
 function isStringContent(gap: string): boolean {

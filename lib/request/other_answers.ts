@@ -4,7 +4,7 @@
  */
 import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
-import { isObject, type Json, type JsonObject, parseDocument, parsePlain } from "../json/mod.ts";
+import { isObject, type Json, type JsonObject, parseDocument, parsePlain, tryParse } from "../json/mod.ts";
 import type { ContentBlock, Machine, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame } from "../protocols/codec.ts";
 import { numberOf } from "../protocols/members.ts";
@@ -69,7 +69,7 @@ export class OtherAnswers {
   /** Adds the next frames of the stream. */
   push(frames: readonly Frame[]): void {
     for (const { event, data } of frames) {
-      for (const { index, body } of othersIn(parse(data), this.#requested.n)) {
+      for (const { index, body } of othersIn(tryParse(data, parsePlain), this.#requested.n)) {
         const { reader, counter } = this.#answer(index);
         const frame = { ...(event !== undefined && { event }), data: JSON.stringify(body) };
         for (const replyEvent of reader.push(frame)) void counter.push(replyEvent);
@@ -99,13 +99,5 @@ export class OtherAnswers {
       this.#answers.set(index, answer);
     }
     return answer;
-  }
-}
-
-function parse(text: string): Json | undefined {
-  try {
-    return parsePlain(text);
-  } catch {
-    return undefined;
   }
 }

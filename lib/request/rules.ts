@@ -77,12 +77,21 @@ interface MediaFacts {
 function checkBlocks(blocks: readonly ContentBlock[], facts: MediaFacts): void {
   for (const block of blocks) {
     if (block.type === "tool_result") checkBlocks(block.blocks, facts);
-    if (block.type === "vendor_specific") { for (const { url } of addressesIn(block.value)) checkHost(url, facts); }
+    if (block.type === "vendor_specific") {
+      for (const { name, url } of addressesIn(block.value)) {
+        checkAddress(url, facts);
+        if (name === "url") checkModality("image", facts);
+      }
+    }
     if (block.type !== "media") continue;
-    if (block.media.kind === "url") checkHost(block.media.url, facts);
+    if (block.media.kind === "url") checkAddress(block.media.url, facts);
     checkModality(modalityOf(block.media, block.name), facts);
-    if (block.media.kind === "url" && !facts.vendorState) checkUrl(block.media.url, facts);
   }
+}
+
+function checkAddress(url: string, facts: MediaFacts): void {
+  checkHost(url, facts);
+  if (!facts.vendorState) checkUrl(url, facts);
 }
 
 /** Longest address of media, in characters. Those of 30 MB blocked the event loop for seconds. */

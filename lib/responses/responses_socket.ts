@@ -225,6 +225,8 @@ class ResponsesSocket {
       // The answer was cut short without an error event.
       if (this.#isOpen) this.#socket.close(FAILED, "The answer was cut short");
     } finally {
+      // A connection that this side closes may take long to end.
+      if (!this.#isOpen) abort.abort();
       this.#requests.delete(abort);
       completed.resolve();
       arrived();
@@ -237,7 +239,7 @@ class ResponsesSocket {
     { streamId, signal }: Pick<CreateMessage, "streamId"> & { signal: AbortSignal },
   ): Promise<void> {
     const reader = body.getReader();
-    signal.addEventListener("abort", () => void reader.cancel(), { once: true });
+    signal.addEventListener("abort", () => void reader.cancel().catch(() => {}), { once: true });
     const decoder = new TextDecoder();
     const events = new SseReader(Infinity);
     for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {

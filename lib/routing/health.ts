@@ -9,7 +9,7 @@
 import type { Model, Target } from "../catalog/model.ts";
 import type { StartTimer } from "../start_timer.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
-import type { RetryBudget } from "./target_statistics.ts";
+import type { HealthTracker } from "./health_tracker.ts";
 
 /** When a breaker opens, and for how long. */
 export interface BreakerOptions {
@@ -150,48 +150,8 @@ export interface TargetSpeed {
   tokensPerSecond(share: number): number | undefined;
 }
 
-/** Tracks the health of targets. */
-export interface Health {
-  /**
-   * Requests a permit for one attempt.
-   * @param now time by the monotonic clock, if the caller already knows it
-   */
-  acquirePermit(request: PermitRequest, now?: number): PermitDecision;
-  /** Returns why a permit would be refused now; `undefined` if it would be granted. */
-  unavailability(target: TargetKey, key: string): Unavailability | undefined;
-  /**
-   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up
-   * only when a probe was answered.
-   */
-  isUp(target: TargetKey, key: string): boolean;
-  /** Returns the budget of retries at a target, which all requests share. */
-  retryBudget(target: TargetKey): RetryBudget;
-  /** Returns true if this key, or several other keys, had failures since the target's last success. */
-  isFailing(target: TargetKey, key: string): boolean;
-  /** Counts an outcome. An answer that begins and then breaks off is reported twice. */
-  report(permit: Permit, outcome: TargetOutcome): void;
-  /** Counts a measured speed. */
-  recordSpeed(target: TargetKey, measured: { firstMs?: number; tokensPerSecond?: number }): void;
-  /** Returns the measured speed of a target. */
-  speed(target: TargetKey): TargetSpeed;
-  /** Returns the states of all targets that were used. */
-  snapshot(): HealthRow[];
-  /**
-   * Applies another configuration, and forgets targets that no model has any more. Counted outcomes stay unless the
-   * window changes. Refused keys are probed again.
-   */
-  reconfigure(
-    configured: {
-      breaker: BreakerOptions;
-      models: readonly { readonly targets: readonly TargetKey[] }[];
-      probe?: UpstreamProbe;
-    },
-  ): void;
-  /** Probes refused keys at once. */
-  renewKeys(): void;
-  /** Cancels timers and probes. */
-  close(): void;
-}
+/** The public members of a health tracker, which tests may replace. */
+export type Health = Pick<HealthTracker, keyof HealthTracker>;
 
 /** Options of a health tracker. */
 export interface HealthOptions {

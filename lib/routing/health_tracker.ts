@@ -4,7 +4,6 @@
 import type { BreakerScope } from "./circuit_breaker.ts";
 import {
   type BreakerOptions,
-  type Health,
   type HealthChange,
   type HealthOptions,
   type HealthRow,
@@ -29,12 +28,8 @@ const JITTER = 0.2;
 /** Pause of a target that is at its limit and names no time, in milliseconds. */
 const DEFAULT_COOL_MS = 1_000;
 
-/** Creates a health tracker without outcomes. */
-export function createHealth(options: HealthOptions): Health {
-  return new HealthTracker(options);
-}
-
-class HealthTracker implements Health {
+/** Tracks the health of targets. Without outcomes at first. */
+export class HealthTracker {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   #probe: UpstreamProbe;
@@ -56,7 +51,17 @@ class HealthTracker implements Health {
     this.#probe = options.probe ?? (() => undefined);
   }
 
-  reconfigure({ breaker, models, probe }: Parameters<Health["reconfigure"]>[0]): void {
+  /**
+   * Applies another configuration, and forgets targets that no model has any more. Counted outcomes stay unless the
+   * window changes. Refused keys are probed again.
+   */
+  reconfigure(
+    { breaker, models, probe }: {
+      breaker: BreakerOptions;
+      models: readonly { readonly targets: readonly TargetKey[] }[];
+      probe?: UpstreamProbe;
+    },
+  ): void {
     const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
     for (const name of this.#targets.keys()) if (!configured.has(name)) this.#targets.delete(name);
     if (breaker.windowMs !== this.#breaker.windowMs) {
@@ -69,10 +74,12 @@ class HealthTracker implements Health {
     this.renewKeys();
   }
 
+  /** Probes refused keys at once. */
   renewKeys(): void {
     for (const check of this.#keyChecks.values()) check.renew();
   }
 
+  /** Cancels timers and probes. */
   close(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
@@ -96,15 +103,15 @@ class HealthTracker implements Health {
     return health;
   }
 
-  /** Returns the health of a target; undefined if the target was never used. */
-  #find(target: TargetKey): TargetHealth | undefined {
-    return this.#byObject.get(target) ?? this.#targets.get(targetName(target));
-  }
-
+  /** Returns the budget of retries at a target, which all requests share. */
   retryBudget(target: TargetKey): RetryBudget {
     return this.#healthOf(target).retryBudget;
   }
 
+  /**
+   * Requests a permit for one attempt.
+   * @param now time by the monotonic clock, if the caller already knows it
+   */
   acquirePermit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
     const health = this.#healthOf(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
@@ -114,19 +121,25 @@ class HealthTracker implements Health {
     return { granted: false, ...unavailable };
   }
 
+  /** Returns why a permit would be refused now; `undefined` if it would be granted. */
   unavailability(target: TargetKey, key: string): Unavailability | undefined {
     return this.#unavailability(this.#healthOf(target), { key, now: this.#options.monotonic() });
   }
 
+  /**
+   * Returns true if a target is available and need not be tried after others. After its breaker opened, a target is up
+   * only when a probe was answered.
+   */
   isUp(target: TargetKey, key: string): boolean {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);
     return this.#unavailability(health, { key, now }) === undefined && health.mayLead(key, now);
   }
 
+  /** Returns true if this key, or several other keys, had failures since the target's last success. */
   isFailing(target: TargetKey, key: string): boolean {
-    const streak = this.#find(target)?.streak;
-    return streak !== undefined && (streak.of(key) > 0 || streak.withoutWorstKey > 0);
+    const { streak } = this.#healthOf(target);
+    return streak.of(key) > 0 || streak.withoutWorstKey > 0;
   }
 
   #unavailability(
@@ -141,6 +154,7 @@ class HealthTracker implements Health {
     return { why: quarantineMs > 0 ? "quarantined" : openMs > 0 ? "open" : "cooling", waitMs };
   }
 
+  /** Counts an outcome. An answer that begins and then breaks off is reported twice. */
   report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(permit.target);
@@ -190,7 +204,7 @@ class HealthTracker implements Health {
   }
 
   #isOpen(target: TargetKey, key?: string): boolean {
-    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#find(target)?.isOpen(key) === true;
+    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#healthOf(target).isOpen(key);
   }
 
   #open(health: TargetHealth, scope: BreakerScope, now: number): void {
@@ -256,6 +270,7 @@ class HealthTracker implements Health {
     };
   }
 
+  /** Counts a measured speed. */
   recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);
@@ -263,15 +278,17 @@ class HealthTracker implements Health {
     if (tokensPerSecond !== undefined) health.tokensPerSecond.add(tokensPerSecond, now);
   }
 
+  /** Returns the measured speed of a target. */
   speed(target: TargetKey): TargetSpeed {
-    const health = this.#find(target);
+    const { firstMs, tokensPerSecond } = this.#healthOf(target);
     const now = this.#options.monotonic();
     return {
-      firstMs: (share) => health?.firstMs.percentile(share, now),
-      tokensPerSecond: (share) => health?.tokensPerSecond.reached(share, now),
+      firstMs: (share) => firstMs.percentile(share, now),
+      tokensPerSecond: (share) => tokensPerSecond.reached(share, now),
     };
   }
 
+  /** Returns the states of all targets that were used. */
   snapshot(): HealthRow[] {
     const now = this.#options.monotonic();
     return [...this.#targets.values()].map((health) => {

@@ -80,12 +80,6 @@ export class KeyCheck {
     if (this.#isRefused && this.probe() === undefined) this.#accept();
   }
 
-  /** Cancels the next probe. */
-  close(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-  }
-
   #takeAnswer(answer: ProbeAnswer): void {
     if (answer === "refused") this.#refuse();
     else if (answer === "up" && this.#isRefused) this.#accept();
@@ -101,7 +95,7 @@ export class KeyCheck {
   }
 
   #accept(): void {
-    this.close();
+    this.#cancel?.();
     this.#isRefused = false;
     this.#options.changed("key_accepted", 0);
   }
@@ -111,9 +105,6 @@ export class KeyCheck {
     const forMs = jitter(Math.min(MAX_REPEAT_MS, REPEAT_MS * 2 ** Math.min(this.#refusals - 1, 10)));
     this.#nextAt = monotonic() + forMs;
     this.#cancel?.();
-    this.#cancel = later(() => {
-      this.#cancel = undefined;
-      void this.probe();
-    }, forMs);
+    this.#cancel = later(() => void this.probe(), forMs);
   }
 }

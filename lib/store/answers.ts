@@ -39,6 +39,23 @@ export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> 
   isOver: boolean;
 }
 
+/** A row of `answers`, with integers as the database returns them. */
+export interface AnswerRow {
+  scope: string;
+  key: string;
+  request_hash: string;
+  status: number;
+  headers: string;
+  body: Uint8Array<ArrayBuffer> | null;
+  done_at: number | bigint;
+}
+
+/** Converts a row to an answer. */
+export function toAnswerRecord({ request_hash, done_at, headers, body, ...facts }: AnswerRow): AnswerRecord {
+  const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: Number(done_at) };
+  return body === null ? record : { ...record, body };
+}
+
 /** Stores answers and claims. */
 export interface AnswerStore {
   /** Finds the answer to a request. The caller may change its body. */

@@ -79,7 +79,12 @@ export function sumName(by: UsageBy, value: unknown): string {
 }
 
 /** A sum without its names and without what prompt caches saved. */
-type Figures = Omit<UsageSum, "name" | "thenName" | "saved">;
+export type SumFigures = Omit<UsageSum, "name" | "thenName" | "saved">;
+
+/** Returns figures of nothing. */
+export function noFigures(): SumFigures {
+  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
+}
 
 /** A period split into whole steps, which are days or hours since 1970-01-01, and parts of steps. */
 export interface CutSpan {
@@ -105,7 +110,7 @@ export function cutSpan({ since, until }: { since: number; until: number }, step
 }
 
 /** Returns the figures of one entry. */
-export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry, "id">): Figures {
+export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry, "id">): SumFigures {
   return { requests: 1, failed: FAILED_ENDINGS.has(ending) ? 1 : 0, tokens, images, cost, overrun };
 }
 
@@ -120,7 +125,7 @@ export function addTokens(sum: BilledTokens, tokens: BilledTokens): void {
 }
 
 /** Adds figures to a sum. */
-export function addFigures(sum: Figures, { requests, failed, tokens, images, cost, overrun }: Figures): void {
+export function addFigures(sum: SumFigures, { requests, failed, tokens, images, cost, overrun }: SumFigures): void {
   sum.requests += requests;
   sum.failed += failed;
   addTokens(sum.tokens, tokens);
@@ -159,9 +164,22 @@ export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | 
     only.tag !== undefined;
 }
 
-/** Collects sums of figures by one or two names. */
+/** Collects sums of figures by the one or two names that reports show. */
 export class Sums {
   readonly #sums = new Map<string, UsageSum>();
+
+  /** Adds figures to the sums of these values of columns. A value with several tags counts for each of them. */
+  addRow(
+    { by, thenBy }: Pick<UsageQuery, "by" | "thenBy">,
+    [value, thenValue]: readonly unknown[],
+    figures: Omit<UsageSum, "name" | "thenName">,
+  ): void {
+    for (const name of sumNames(by, value)) {
+      for (const thenName of thenBy === undefined ? [undefined] : sumNames(thenBy, thenValue)) {
+        this.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
+      }
+    }
+  }
 
   /** Adds figures to the sum of these names. */
   add({ name, thenName }: Pick<UsageSum, "name" | "thenName">, figures: Omit<UsageSum, "name" | "thenName">): void {
@@ -183,11 +201,22 @@ export class Sums {
   }
 }
 
+/** Returns the names of the sums for a value of a column: one, or one for each tag. */
+function sumNames(by: UsageBy, value: unknown): string[] {
+  return by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
+}
+
+/** Returns the tags in a value of the column `tags`; one empty name if it has none. */
+function tagNames(tags: string): string[] {
+  return tags === "" ? [""] : tags.slice(1, -1).split(",");
+}
+
 /** Compares sums by their names. */
 export function byName(one: Pick<UsageSum, "name" | "thenName">, other: Pick<UsageSum, "name" | "thenName">): number {
   return compareTexts(one.name, other.name) || compareTexts(one.thenName ?? "", other.thenName ?? "");
 }
 
-function compareTexts(one: string, other: string): number {
+/** Compares texts by their code units. */
+export function compareTexts(one: string, other: string): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }

@@ -82,7 +82,7 @@ export function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
 }
 
 /** Returns the values of an entry's row, in the order of `ENTRY_COLUMNS`. */
-export function entryValues(entry: KeptEntry, facts: readonly ColumnValue[] = entryFacts(entry)): ColumnValue[] {
+export function entryValues(entry: KeptEntry, facts: readonly ColumnValue[]): ColumnValue[] {
   const details = entry.details === undefined ? null : JSON.stringify(entry.details);
   return [...facts, entry.check, details, ...searchedValues(entry)];
 }

@@ -65,6 +65,9 @@ export interface UserSum {
   charged: Amount;
 }
 
+/** Days of the longest budget period, except that of budgets that never reset. */
+export const MAX_PERIOD_DAYS = 31;
+
 /** Returns the account of an end user of a key. Key ids have no line breaks, so it is unambiguous. */
 export function userAccount(keyId: string, user: string): string {
   return `${keyId}\n${user}`;

@@ -1,6 +1,6 @@
 /** Filters and orders of searches for ledger entries, and the names by which blocks of entries are found. */
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
-import { DAY_MS, FAILED_ENDINGS } from "./days.ts";
+import { FAILED_ENDINGS } from "./days.ts";
 import { searchedValues } from "./entry_row.ts";
 import { BLOCK, problemPart } from "./sums.ts";
 
@@ -110,33 +110,6 @@ export function blockNames(filter: EntryFilter): BlockName[] {
     name === undefined ? [] : [{ kind, name }]
   );
   return names.length + ofTag.length === 0 ? [{ kind: "all", name: "" }] : [...names, ...ofTag];
-}
-
-/**
- * Returns the filters that can be tested together on one row of the sums per day. Blocks test names one by one: two
- * names may be in the same block without an entry that has both.
- */
-export function namesOfDays({ keyId, group, model, upstream }: EntryFilter): [column: string, value: string][] {
-  const columns = Object.entries({ key_id: keyId, group_name: group, model, upstream });
-  const names = columns.flatMap(([column, value]): [string, string][] => value === undefined ? [] : [[column, value]]);
-  return names.length < 2 ? [] : names;
-}
-
-/**
- * Narrows a period to the days that may have entries of a search: those with sums of its names, and those from before
- * the store had sums.
- * @param days `first` and `last`: the first and last day with such sums, null if there are none; `firstDay`: the first
- * day of all sums
- */
-export function narrowPeriod(
-  { since, until }: Pick<EntryFilter, "since" | "until">,
-  { first, last, firstDay }: { first: number | null; last: number | null; firstDay: number },
-): Pick<EntryFilter, "since" | "until"> {
-  const before = firstDay * DAY_MS;
-  return {
-    since: since < before || first === null ? since : Math.max(since, first * DAY_MS),
-    until: Math.min(until, Math.max(before, last === null ? 0 : (last + 1) * DAY_MS)),
-  };
 }
 
 /** Most blocks that a search for a key or an end user reads instead of the index of the key or user. */

@@ -1,6 +1,15 @@
 /** SQL of searches and reports for both databases, which differ in a few expressions. */
 import type { UsageFilter } from "./ledger.ts";
-import { type BlockName, blockNames, BOUND_COLUMNS, type EntryFilter, type EntrySearch, FAILED_SQL } from "./search.ts";
+import {
+  type BlockName,
+  blockNames,
+  BOUND_COLUMNS,
+  type EntryFilter,
+  type EntrySearch,
+  FAILED_SQL,
+  ORDER_COLUMNS,
+} from "./search.ts";
+import { DAY_MS } from "./days.ts";
 
 /** A condition or query with its values. The text has a `?` for each of them. */
 export type SqlText = readonly [text: string, ...values: (string | number | bigint)[]];
@@ -42,6 +51,52 @@ export function conditionsOf(
     minMs === undefined ? undefined : ["total_ms >= ?", minMs],
   ];
   return conditions.filter((condition) => condition !== undefined);
+}
+
+/** Returns the condition for the entries of a search after the previous page. */
+export function conditionOfSearch(search: EntrySearch, dialect: SqlDialect): SqlText {
+  const { order, after, since, until } = search;
+  const conditions: SqlText[] = [["at >= ? AND at < ?", since, until], ...conditionsOf(search, dialect)];
+  if (after !== undefined) {
+    conditions.push([`(entries.${ORDER_COLUMNS[order]}, seq) < (?, ?)`, after.value, after.seq]);
+  }
+  return allOf(conditions);
+}
+
+/**
+ * Returns the query for the days on which all names of a search occur together; undefined if it has fewer than two.
+ * Blocks test names one by one: two names may be in the same block without an entry that has both.
+ */
+export function daysOfNames(
+  { keyId, group, model, upstream }: EntryFilter,
+  dialect: SqlDialect,
+): SqlText | undefined {
+  const names = conditionsOf({ keyId, group, model, upstream }, dialect);
+  if (names.length < 2) return undefined;
+  const [test, ...values] = allOf(names);
+  return [
+    `SELECT min(day) AS first, max(day) AS last, (SELECT first_day FROM sums_head) AS first_day FROM upstream_days
+     WHERE ${test}`,
+    ...values,
+  ];
+}
+
+/**
+ * Narrows the period of a search to the days that may have its entries: those with sums of its names, and those from
+ * before the store had sums.
+ * @param days the result of `daysOfNames`
+ */
+export function narrowToDays(
+  search: EntrySearch,
+  { first, last, first_day }: Partial<Record<string, unknown>> = {},
+): EntrySearch {
+  const { since, until } = search;
+  const before = Number(first_day) * DAY_MS;
+  return {
+    ...search,
+    since: since < before || first === null ? since : Math.max(since, Number(first) * DAY_MS),
+    until: Math.min(until, Math.max(before, last === null ? 0 : (Number(last) + 1) * DAY_MS)),
+  };
 }
 
 /**

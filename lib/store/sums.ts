@@ -100,8 +100,3 @@ export function addingBlocks(select: string, { least, most }: { least: string; m
       last_at = ${most}(b.last_at, excluded.last_at), most_cost = ${most}(b.most_cost, excluded.most_cost),
       most_ms = ${most}(b.most_ms, excluded.most_ms)`;
 }
-
-/** Returns the tags in a value of the column `tags`; one empty name if it has none. */
-export function tagNames(tags: string): string[] {
-  return tags === "" ? [""] : tags.slice(1, -1).split(",");
-}

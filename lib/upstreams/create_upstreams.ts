@@ -9,7 +9,7 @@ import type { RetrievalUpstream } from "../retrieval/types.ts";
 import { type AddressGuard, createAddressGuard } from "./address_guard.ts";
 import { matchHeaders } from "./answers.ts";
 import { createCanvas } from "./embedded/canvas.ts";
-import { createEmbedded } from "./embedded/language.ts";
+import { createEmbedded } from "./embedded/echo.ts";
 import { createEmbeddedRetrieval } from "./embedded/retrieval.ts";
 import { ISSUER } from "./embedded/thinking.ts";
 import { createHttpUpstream } from "./http_upstream.ts";

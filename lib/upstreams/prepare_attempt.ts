@@ -60,13 +60,14 @@ export function createAttemptMaker(
   }
 
   /**
-   * Returns whether the client's text can be relayed: the prompt was not truncated, its token limit is high enough for
-   * the vendor, and none of its signatures comes from another model of the gateway. Unknown signatures are assumed to
+   * Returns whether the client's text can be relayed: the prompt was not truncated, the vendor knows its members, its
+   * token limit is high enough for the vendor, and none of its signatures comes from another model of the gateway. Unknown signatures are assumed to
    * come from the upstream, which may resell models.
    */
-  function canRelay(call: Call, { protocol, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
+  function canRelay(call: Call, { protocol, quirk, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.responseContext.prompt) return false;
+    if (prompt.openRouter === true && quirk.dialect?.reasoningDetails !== true) return false;
     const { maxTokens = Infinity } = prompt;
     if (vendor.enforcesMinTokens === true && maxTokens < minTokens) return false;
     if (prompt.plain !== undefined) {

@@ -7,8 +7,8 @@ import {
   requireModel,
   requireProtocol,
 } from "../../lib/access/permissions.ts";
-import { ENDPOINTS, type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
-import { ACCESS, type Endpoint, isOperatorCredential } from "../../lib/access/access_table.ts";
+import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
+import { ACCESS, type Endpoint, ENDPOINTS, isOperatorCredential } from "../../lib/access/access_table.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { workedMs } from "../support/turns.ts";
 

@@ -100,6 +100,25 @@ Deno.test("tokenBound() counts the pages of a PDF of any declared type", async (
   }
 });
 
+/** An archive with two files, of 60,000 and 6,000 letters. */
+const ARCHIVE = "UEsDBBQAAAAIAAAAIQCSieKyTAAAAGDqAAARAAAAd29yZC9kb2N1bWVudC54bWztwTEBAAAAwqCs61/CGh5AAQAAAAAAAAAAAAAA" +
+  "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHwZUEsDBBQAAAAIAAAAIQCff76JGAAAAHAXAAAB" +
+  "AAAAYu3BMQEAAADCoK7rH8IQvkABAAAAAACvAVBLAQIUAxQAAAAIAAAAIQCSieKyTAAAAGDqAAARAAAAAAAAAAAAAACAAQAAAAB3" +
+  "b3JkL2RvY3VtZW50LnhtbFBLAQIUAxQAAAAIAAAAIQCff76JGAAAAHAXAAABAAAAAAAAAAAAAACAAXsAAABiUEsFBgAAAAACAAIA" +
+  "bgAAALIAAAAAAA==";
+
+Deno.test("tokenBound() bounds a compressed document by its unpacked size, or by the context if that is hidden", () => {
+  const bound = (base64: string) => {
+    const mediaType = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+    const sent = prompt([{ type: "media", media: { kind: "bytes", mediaType, base64 } }]);
+    return tokenBound(sent, { ...MODEL, context_length: 10_000_000 }).input;
+  };
+  const plain = bound(btoa("x".repeat(66_000)));
+  assertEquals([bound(ARCHIVE), bound(ARCHIVE.slice(0, -40)), bound("UEsDBBQA")], [plain, 10_000_000, 10_000_000]);
+  const damaged = atob(ARCHIVE).replaceAll("PK\x01\x02", "PK\x01\x03");
+  assertEquals(bound(btoa(damaged)), 10_000_000);
+});
+
 Deno.test("tokenBound() bounds a video by the context alone", () => {
   const video: ContentBlock = { type: "media", media: { kind: "bytes", mediaType: "video/mp4", base64: "AAAA" } };
   assertEquals(tokenBound(prompt([video]), MODEL).input, MODEL.context_length);

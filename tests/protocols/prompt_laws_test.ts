@@ -28,6 +28,7 @@ const OURS: ReadonlySet<string> = new Set([
   "models",
   "fallbacks",
   "include_reasoning",
+  "usage",
   "truncation",
   "stream",
 ]);

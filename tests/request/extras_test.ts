@@ -429,7 +429,9 @@ function start(protocol: Protocol, server: FakeUpstream, allow: JsonObject): Tes
     hosted_tools: prices(allow.hosted_tools, "0.01"),
     service_tiers: prices(allow.service_tiers, free),
   };
-  return startGateway({ upstreams, models: [{ ...row, pricing }], groups: { default: {}, allowed: allow } });
+  // The body for a model that reasons would ask for encrypted reasoning.
+  const model = { ...row, reasoning: undefined, pricing };
+  return startGateway({ upstreams, models: [model], groups: { default: {}, allowed: allow } });
 }
 
 for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASES) {
@@ -606,6 +608,13 @@ Deno.test("files stored at Google cannot be referred to by URL", async () => {
     assertEquals([response.status, server.requests.length], [400, 0], url);
     assertStringIncludes(await response.text(), "vendor_state");
   }
+  const source = { type: "url", url: "gs://bucket/a.png" };
+  const content = [{ type: "document", source: { type: "content", content: [{ type: "image", source }] } }];
+  const inside = await gateway.ask(
+    "messages",
+    bodyOf("messages", `"messages":${JSON.stringify([{ role: "user", content }])}`),
+  );
+  assertEquals([inside.status, server.requests.length], [400, 0], await inside.text());
   const open = await gateway.ask("responses", requestFor("https://example.com/files/a.pdf"));
   assertEquals(open.status, 200, await open.text());
   const allowed = await gateway.ask("responses", requestFor("gs://bucket/a.pdf"), { key });

@@ -168,6 +168,14 @@ Deno.test("checkModelRules() refuses addresses in closed networks, in media and 
       { type: "media", media: { kind: "url", url } },
       { type: "vendor_specific", from: "chat", value: { type: "input_audio", input_audio: { data: url } } },
       { type: "vendor_specific", from: "responses", value: { type: "call_output", output: [{ image_url: url }] } },
+      {
+        type: "vendor_specific",
+        from: "messages",
+        value: {
+          type: "document",
+          source: { type: "content", content: [{ type: "image", source: { type: "url", url } }] },
+        },
+      },
       { type: "tool_result", callId: "c", blocks: [{ type: "media", media: { kind: "url", url } }] },
     ];
     const answers = [false, true].flatMap((vendorState) =>

@@ -9,7 +9,7 @@ import type {
   TargetKey,
   TargetOutcome,
 } from "../../lib/routing/health.ts";
-import { createHealth } from "../../lib/routing/health_tracker.ts";
+import { HealthTracker } from "../../lib/routing/health_tracker.ts";
 import { BREAKER } from "./breaker.ts";
 
 const SUCCESS: TargetOutcome = { type: "success" };
@@ -67,7 +67,7 @@ function clocked(random = () => 0.5): Clocked {
   const changes: HealthChange[] = [];
   const answers: Record<string, ProbeAnswer> = {};
   const probed: string[] = [];
-  const health = createHealth({
+  const health = new HealthTracker({
     breaker: BREAKER,
     monotonic: () => timers.now,
     now: () => 1_000_000 + timers.now,

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
 import type { Health } from "../../lib/routing/health.ts";
-import { createHealth } from "../../lib/routing/health_tracker.ts";
+import { HealthTracker } from "../../lib/routing/health_tracker.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
 import { type Attempt, attemptTargets, backoffMs } from "../../lib/routing/retry.ts";
 import { RetryBudget } from "../../lib/routing/target_statistics.ts";
@@ -46,7 +46,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
   const self: World = {
     time,
     scripts,
-    health: createHealth({ breaker: BREAKER, monotonic, now: monotonic, random, later: time.later }),
+    health: new HealthTracker({ breaker: BREAKER, monotonic, now: monotonic, random, later: time.later }),
     sentTo: [],
     send(choices, more = {}) {
       return attemptTargets<string>({
@@ -247,7 +247,7 @@ Deno.test("the last attempt prefers an available target to a half-open one", asy
   const choices = choicesOf(model("m", "a", "b", "c"));
   const tested = world({ a: () => error("upstream"), b: ok, c: ok });
   const { time, send } = tested;
-  const health = tested.health = createHealth({
+  const health = tested.health = new HealthTracker({
     breaker: BREAKER,
     monotonic: () => time.now,
     now: () => time.now,

@@ -5,7 +5,7 @@ import { readiness, ready } from "../../lib/status/health.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
-import { createHealth } from "../../lib/routing/health_tracker.ts";
+import { HealthTracker } from "../../lib/routing/health_tracker.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { NodeReports, SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
 import { valueOf } from "../e2e/observe/exposition.ts";
@@ -18,7 +18,7 @@ const MODEL = {
 
 /** Targets that were asked; those named refuse the gateway's key. */
 async function healthWith(refused: readonly string[]): Promise<Health> {
-  const health = createHealth({
+  const health = new HealthTracker({
     breaker: BREAKER,
     monotonic: () => 0,
     now: () => 0,
@@ -39,7 +39,7 @@ async function healthWith(refused: readonly string[]): Promise<Health> {
 /** Targets that were asked; those named have failed so often in a row. */
 function healthAfter(failures: Readonly<Record<string, number>>, passedMs = 0): Health {
   let now = 0;
-  const health = createHealth({
+  const health = new HealthTracker({
     breaker: BREAKER,
     monotonic: () => now,
     now: () => now,

@@ -2,11 +2,11 @@
 import { RetryBudget } from "../../lib/routing/target_statistics.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
-import { createHealth } from "../../lib/routing/health_tracker.ts";
+import { HealthTracker } from "../../lib/routing/health_tracker.ts";
 
 /** Grants every permit. */
 export function forgivingHealth(): Health {
-  const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0 });
+  const health = new HealthTracker({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0 });
   return {
     acquirePermit: ({ target: { upstream, model }, key }) => ({
       granted: true,

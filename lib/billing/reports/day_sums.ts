@@ -1,5 +1,5 @@
 /** Computes sums per day from single entries, to compare them with the stored sums. */
-import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../../store/days.ts";
+import { addFigures, dayOf, figuresOf, noFigures, TOKEN_CLASSES } from "../../store/days.ts";
 import type { DaySum, KeptEntry } from "../../store/ledger.ts";
 
 /** The members that identify a daily sum. */
@@ -49,6 +49,5 @@ export function isSame(one: DaySum, other: DaySum): boolean {
 
 /** Returns a sum whose figures are 0. */
 export function emptySum({ day, keyId, group, model }: SumKey): DaySum {
-  const nothing = { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
-  return { day, keyId, group, model, ...nothing };
+  return { day, keyId, group, model, ...noFigures() };
 }

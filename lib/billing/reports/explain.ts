@@ -136,7 +136,7 @@ function released({ held, cost }: KeptEntry): Amount {
 }
 
 /** Says in one clause why a request cost nothing; `null` if it cost something. */
-function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): string | null {
+function whyFree({ cost, ending, source }: KeptEntry, sum: Amount): string | null {
   if (cost !== 0n) return null;
   switch (ending) {
     case "refused":
@@ -146,7 +146,6 @@ function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): str
     case "lost":
       return "the process ended before the request did";
   }
-  if (overrun > 0n) return "its hold had expired before it ended, so the operator pays";
   if (ending === "done" && source === "none") return "it repeated a request with the same Idempotency-Key";
   if (ending === "client_disconnected" && source === "none") {
     return "the client disconnected before it received any of the answer";

@@ -1,11 +1,8 @@
 /** Usage over time, grouped by model, key, group or upstream. */
-import { addFigures, NO_TOKENS, TIME_STEPS } from "../../store/days.ts";
-import type { LedgerStore, UsageSum } from "../../store/ledger.ts";
+import { addFigures, noFigures, type SumFigures, TIME_STEPS } from "../../store/days.ts";
+import type { LedgerStore } from "../../store/ledger.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
-
-/** Figures of a sum. Amounts are in 1e-12 USD. */
-export type SeriesFigures = Omit<UsageSum, "name" | "thenName" | "saved">;
 
 /** Groupings of a time series. */
 export const SERIES_BY = ["model", "key", "group", "upstream"] as const;
@@ -14,19 +11,19 @@ export const SERIES_BY = ["model", "key", "group", "upstream"] as const;
 export interface SeriesPart {
   /** Id of the key, or name of the model, group or upstream; empty for requests without one. */
   name: string;
-  total: SeriesFigures;
-  /** Figures of each step of the series. */
-  steps: readonly SeriesFigures[];
+  total: SumFigures;
+  /** SumFigures of each step of the series. */
+  steps: readonly SumFigures[];
 }
 
-/** Figures over time. */
+/** SumFigures over time. */
 export interface TimeSeries {
   /** The steps, oldest first; the last one is not over yet. */
   steps: readonly Period[];
-  /** Figures of all requests. */
-  total: SeriesFigures;
-  /** Figures of all requests in each step. */
-  totals: readonly SeriesFigures[];
+  /** SumFigures of all requests. */
+  total: SumFigures;
+  /** SumFigures of all requests in each step. */
+  totals: readonly SumFigures[];
   /** The parts with the highest cost. */
   parts: readonly SeriesPart[];
   /** All other parts together; absent if there are none. */
@@ -78,7 +75,7 @@ export async function readTimeSeries(
   }
   const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();
-  const totals = new Map<string, SeriesFigures>();
+  const totals = new Map<string, SumFigures>();
   for (const sum of sums) addFigures(figuresOf(totals, sum.name), sum);
   const highestCost = [...totals].sort(byCost).slice(0, limit).map(([name]) => name);
   const lengthMs = query.length * TIME_STEPS[unit].ms;
@@ -105,22 +102,18 @@ export async function readTimeSeries(
   };
 }
 
-function figuresOf(sums: Map<string, SeriesFigures>, name: string): SeriesFigures {
+function figuresOf(sums: Map<string, SumFigures>, name: string): SumFigures {
   let sum = sums.get(name);
   if (sum === undefined) sums.set(name, sum = noFigures());
   return sum;
 }
 
-function byCost([, one]: [string, SeriesFigures], [, other]: [string, SeriesFigures]): number {
+function byCost([, one]: [string, SumFigures], [, other]: [string, SumFigures]): number {
   return one.cost === other.cost ? other.requests - one.requests : one.cost > other.cost ? -1 : 1;
 }
 
 function emptyPart(name: string, steps: number): SeriesPart {
   return { name, total: noFigures(), steps: Array.from({ length: steps }, noFigures) };
-}
-
-function noFigures(): SeriesFigures {
-  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
 }
 
 /** Returns the start of a day, hour or minute by its name in sums, in Unix milliseconds. */

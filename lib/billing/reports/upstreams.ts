@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import { type Amount, divideByFactor, parseFactor, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addTokens, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
+import { addTokens, compareTexts, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
 import type {
   BilledExtra,
   BilledTokens,
@@ -198,7 +198,8 @@ async function addEntries(
 function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> {
   return sortSliced(
     sums,
-    (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
+    (one, other) =>
+      compareTexts(one.upstream, other.upstream) || compareTexts(one.model, other.model) || one.day - other.day,
   );
 }
 
@@ -297,8 +298,4 @@ function repriceExtras(
   prices: Readonly<Partial<Record<string, string>>>,
 ): BilledExtra[] {
   return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
-}
-
-function compare(one: string, other: string): number {
-  return one === other ? 0 : one < other ? -1 : 1;
 }

@@ -2,7 +2,7 @@
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addFigures, byName, needsEntries, NO_TOKENS } from "../../store/days.ts";
+import { addFigures, byName, needsEntries, noFigures } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { requireEntries } from "./kept_entries.ts";
 import { requireKnown, TEST_KEY_ID, TEST_KEY_NAME } from "./usage_filter.ts";
@@ -167,7 +167,7 @@ function cachedPercent(tokens: BilledTokens): number | null {
 }
 
 function emptySum(): Sum {
-  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n, saved: 0n };
+  return { ...noFigures(), saved: 0n };
 }
 
 function byCost(one: UsageSum, other: UsageSum): number {

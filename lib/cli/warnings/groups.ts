@@ -1,7 +1,8 @@
 /** Warnings about the permissions of groups and keys. */
 import { mayCall, mayUse } from "../../access/permissions.ts";
 import { createCatalog } from "../../catalog/catalog.ts";
-import { type Config, ENDPOINTS, type Group, groupOf, groupSchema, type KeyRules } from "../../config.ts";
+import { ENDPOINTS } from "../../access/access_table.ts";
+import { type Config, type Group, groupOf, groupSchema, type KeyRules } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { type Warning, warning } from "./warning.ts";
 

@@ -49,10 +49,15 @@ interface NamedAddress {
 /** Depth to which parts are searched: the part, its output, and the list in it. */
 const ADDRESS_LEVELS = 3;
 
-/** Returns the addresses that a vendor may open: members named `…_url`, and audio (`data`), which some hosts fetch. */
+/**
+ * Returns the addresses that a vendor may open: members named `…_url`, audio (`data`), which some hosts fetch, and the
+ * images (`url`) in a document of the messages protocol.
+ */
 export function addressesIn(value: JsonObject): NamedAddress[] {
   const addresses: NamedAddress[] = [];
   findAddresses(value, ADDRESS_LEVELS, addresses);
+  const { source } = value;
+  if (isObject(source) && Array.isArray(source.content)) findAddresses(source.content, ADDRESS_LEVELS, addresses);
   return addresses;
 }
 
@@ -64,9 +69,10 @@ function findAddresses(value: Json[] | JsonObject, levels: number, addresses: Na
   for (const name in value) {
     const inner = value[name];
     if (typeof inner === "string") {
-      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) {
-        addresses.push({ name, url: inner });
-      }
+      const isAddress = name === "url" && value.type === "url"
+        ? !/^data:/i.test(inner)
+        : (name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner);
+      if (isAddress) addresses.push({ name, url: inner });
     } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, addresses);
   }
 }

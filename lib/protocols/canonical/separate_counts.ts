@@ -26,7 +26,8 @@ export function separateCounts(
   const excludesReasoning = reasoning !== undefined && reasoning > 0 && completion !== undefined &&
     (total === undefined ? reasoning > completion : excluded === reasoning || excluded === reasoning + cached);
   const excludesCache = cached > 0 && excluded === cached + (excludesReasoning ? reasoning : 0);
-  const isInputAbsurd = prompt !== undefined && !excludesCache && cached > prompt;
+  // Some hosts report 0 for unknown, until the last chunk or there, too: no request has an empty input.
+  const isInputAbsurd = prompt !== undefined && !excludesCache && (cached > prompt || prompt === 0);
   const isReasoningAbsurd = completion !== undefined && !excludesReasoning && (reasoning ?? 0) > completion;
   return {
     ...(prompt !== undefined && !isInputAbsurd && { prompt: excludesCache ? prompt : prompt - cached }),

@@ -1,6 +1,6 @@
 /** Converts tool input from JSON text, which some protocols use, to objects, which others require. */
 import type { ContentBlockOf } from "./types.ts";
-import { isObject, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
+import { isObject, type JsonObject, tryParse } from "../../json/mod.ts";
 
 /**
  * Returns the arguments of a call as an object. Blank text is an empty object; other text, such as incomplete
@@ -15,14 +15,8 @@ export function inputOf(call: ContentBlockOf<"tool_call">): JsonObject {
 
 /** Parses JSON text; undefined if it is not an object. */
 export function parseObject(text: string): JsonObject | undefined {
-  if (!mayBeObject(text)) return undefined;
-  try {
-    const value = parseJson(text);
-    return isObject(value) ? value : undefined;
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    return undefined;
-  }
+  const value = mayBeObject(text) ? tryParse(text) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 /** False if a text is certainly not a JSON object. */

@@ -5,8 +5,11 @@
 import type { GatewayError } from "../../errors.ts";
 import type { JsonObject, RawNumber } from "../../json/mod.ts";
 
+/** The text protocols of clients and upstreams. */
+export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
+
 /** A text protocol of clients and upstreams. */
-export type Protocol = "chat" | "responses" | "messages" | "gemini";
+export type Protocol = typeof PROTOCOLS[number];
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
 export interface UnknownMembers {
@@ -212,6 +215,8 @@ export interface Prompt {
   stream: boolean;
   /** Chat: the client asked for the usage chunk at the end of the stream. */
   includeUsage?: boolean;
+  /** Chat: the request has members that only OpenRouter knows. Other vendors get it translated. */
+  openRouter?: boolean;
   truncation?: "auto" | "disabled";
   /** Provider preferences (`provider`), as sent. */
   provider?: JsonObject;

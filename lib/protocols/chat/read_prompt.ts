@@ -1,7 +1,7 @@
 /** Reads the body of a chat request. */
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { type ContentSizes, isInteger, type Json, type JsonObject } from "../../json/mod.ts";
+import { type ContentSizes, isInteger, isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
@@ -45,7 +45,7 @@ const MODELLED = new Set([
 ]);
 /** `MODELLED` for bodies without `safety_identifier`, in which `user` is the end user's id. */
 const MODELLED_USER = new Set([...MODELLED, "user"]);
-const STREAM_OPTIONS = { stream_options: new Set(["include_usage"]) };
+const INNER = { stream_options: new Set(["include_usage"]), usage: new Set(["include"]) };
 
 /**
  * Reads a request that the schema has accepted.
@@ -91,6 +91,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
       format: readFormat(body.response_format),
       n: numberOf(body.n),
       includeUsage: readIncludeUsage(body, stream),
+      openRouter: isForOpenRouter(body) || undefined,
       provider: objectOf(body.provider),
       fallbacks: Array.isArray(body.models) ? textsOf(body.models) : undefined,
       user: endUser ?? stringOf(body.user),
@@ -100,7 +101,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
     stream,
-    ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, STREAM_OPTIONS),
+    ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, INNER),
   };
 }
 
@@ -152,7 +153,12 @@ function readIncludeUsage(body: JsonObject, stream: boolean): boolean | undefine
   if (options !== undefined && !stream) {
     throw new GatewayError("invalid", "Cannot use stream_options: stream is not true", { param: "stream_options" });
   }
-  return booleanOf(options?.include_usage);
+  return booleanOf(options?.include_usage) ?? (stream ? booleanOf(objectOf(body.usage)?.include) : undefined);
+}
+
+/** OpenAI and others refuse these members, or ignore them. */
+function isForOpenRouter({ reasoning, usage, include_reasoning: includeReasoning }: JsonObject): boolean {
+  return isObject(reasoning) || isObject(usage) || typeof includeReasoning === "boolean";
 }
 
 function refuseAudio(body: JsonObject): void {

@@ -3,7 +3,7 @@ import { finishEvent } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
+import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
@@ -34,7 +34,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let usage: TokenUsage | undefined;
   let servedTier: string | undefined;
   let finish: ChatFinish | undefined;
-  /** Whether each further answer (`n`) has ended, by its index. */
+  /** True once a delta had content. Some hosts (MiniMax) end such a stream with the whole message, which repeats it. */
+  let hasDeltas = false;
+  /** True for each further answer (`n`) that has ended, by its index. */
   const others = new Map<number, boolean>();
 
   function start(): ReplyEvent[] {
@@ -69,7 +71,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     // Azure's first chunk has neither an id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {
-      answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id, choice.logprobs);
+      const delta = objectOf(choice.delta);
+      answer.push(delta ?? (hasDeltas ? undefined : objectOf(choice.message)) ?? {}, id, choice.logprobs);
+      hasDeltas ||= delta !== undefined && answer.hasContent;
       finish ??= readFinish(choice);
     }
     const isOnly = choice !== undefined && Array.isArray(chunk.choices) && chunk.choices.length === 1;
@@ -141,16 +145,8 @@ function isFailure(body: JsonObject, event?: string): boolean {
 const OBJECT_INPUT = /"(?:arguments|input)"\s*:\s*\{/;
 
 function parseChunk(text: string): JsonObject | undefined {
-  const value = (OBJECT_INPUT.test(text) ? tryParse(text, parseJson) : undefined) ?? tryParse(text, parsePlain);
+  const value = (OBJECT_INPUT.test(text) ? tryParse(text) : undefined) ?? tryParse(text, parsePlain);
   return isObject(value) ? value : undefined;
-}
-
-function tryParse(text: string, parse: (text: string) => Json): Json | undefined {
-  try {
-    return parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const TEXT_MEMBERS = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;

@@ -22,8 +22,8 @@ const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC_FORMAT, "anthro
 /** The members of an assistant message that have reasoning. */
 export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reasoning_content", "reasoning"] as const;
 
-/** Where LiteLLM's answers have `reasoning_details`, which its clients send back with the whole message. */
-export const INNER_REASONING_MEMBERS = { provider_specific_fields: new Set(["reasoning_details"]) };
+/** The members of LiteLLM's messages that repeat both; its clients send them back with the whole message. */
+export const INNER_REASONING_MEMBERS = { provider_specific_fields: new Set(["reasoning_details", "reasoning"]) };
 
 /**
  * Reads the reasoning of an assistant message from the first member that has any; the others repeat it. Entries of

@@ -62,9 +62,10 @@ const predictionField = z.looseObject({
 const extensions = {
   reasoning: reasoningField.nullish().describe("Reasoning effort and output"),
   include_reasoning: z.boolean().nullish().describe("False: leave the reasoning text out of the answer"),
+  usage: z.looseObject({ include: z.boolean().nullish() }).nullish().describe("As `stream_options.include_usage`"),
   provider: providerField.nullish().describe("Routing preferences"),
   models: fallbacksField.nullish().describe("Models to try if the first one fails"),
-  top_k: z.number().int().min(0).nullish(),
+  top_k: z.number().int().min(-1).nullish(),
   min_p: z.number().min(0).max(1).nullish(),
   top_a: z.number().min(0).max(1).nullish(),
   repetition_penalty: z.number().min(0).max(2).nullish(),

@@ -5,7 +5,7 @@ import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from 
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import { hidesReasoning, keepCallSignature, writeAnnotation } from "./write_reply.ts";
+import { hidesReasoning, keepCallSignature, writeAnnotation, writeReasoningText } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./members.ts";
 
 /** Writes the deltas of one message. */
@@ -81,7 +81,7 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
     const gap = reasoningSent && !hasDelta ? "\n\n" : "";
     reasoningSent = true;
     texts.push(text);
-    return [...roleDelta(null), { reasoning_content: gap + text }];
+    return [...roleDelta(null), writeReasoningText(gap + text, context)];
   }
 
   function text(piece: string, open: OpenBlockState): JsonObject[] {

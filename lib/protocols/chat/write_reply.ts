@@ -57,6 +57,11 @@ export function hidesReasoning(context: ResponseContext): boolean {
   return context.prompt.reasoning?.display === "omitted";
 }
 
+/** Writes the text of reasoning, for spreading. Clients of OpenRouter read only `reasoning`. */
+export function writeReasoningText(text: string, { prompt }: ResponseContext): JsonObject {
+  return { reasoning_content: text, ...(prompt.openRouter === true && { reasoning: text }) };
+}
+
 /**
  * Writes a citation of a text block; undefined if it has no URL.
  * @param block range of the block in the whole text of the answer, in which positions are counted
@@ -119,7 +124,7 @@ function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
     role: "assistant",
     content: hasNoText ? null : content,
     refusal: refusal === "" ? null : refusal,
-    ...(thoughts.length > 0 && { reasoning_content: thoughts.join("\n\n") }),
+    ...(thoughts.length > 0 && writeReasoningText(thoughts.join("\n\n"), context)),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 &&

@@ -3,12 +3,12 @@ import { callSignatureId } from "../canonical/signature.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
-import { errorIn, readError } from "./read_error.ts";
+import { errorIn } from "./read_error.ts";
 import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
 import { inputUsage, readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
@@ -43,7 +43,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
  *
  * The answer ends with the stream, because some models repeat `finishReason` on every piece.
  */
-function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
+function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, ReplyEvent> {
   const calls = new FunctionCallReader();
   let isStarted = false;
   let isOver = false;
@@ -129,7 +129,8 @@ function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent>
     return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
   }
 
-  function readPiece(piece: JsonObject): ReplyEvent[] {
+  function readPiece(piece: Json | undefined): ReplyEvent[] {
+    if (!isObject(piece)) throw new GatewayError("upstream", "The upstream sent a chunk that is not a JSON object");
     const error = errorIn(piece);
     if (error !== undefined) throw errorInside(piece, error);
     const metadata = objectOf(piece.usageMetadata) ?? {};
@@ -160,6 +161,7 @@ function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent>
     const totals = { blocks: index + 1, calls: calls.count };
     const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
     if (reason === undefined) throw cutAnswerError();
+    isOver = true;
     return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
   }
 
@@ -174,14 +176,7 @@ function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent>
     }
   }
 
-  return {
-    push: (piece) => attempt(() => readPiece(piece)),
-    end: () => {
-      const events = attempt(finish);
-      isOver = true;
-      return events;
-    },
-  };
+  return { push: (piece) => attempt(() => readPiece(piece)), end: () => attempt(finish) };
 }
 
 /** True for a part that has only a signature, whose text came before. */
@@ -196,47 +191,17 @@ const DONE = "[DONE]";
 /** Creates a reader of a stream with `alt=sse`. Its events always have the order that `ReplyEvent` describes. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = replyReader(origin);
-  let isOver = false;
-
-  function fail(error: GatewayError): ReplyEvent[] {
-    isOver = true;
-    return [{ type: "error", error }];
-  }
-
-  function readPiece(piece: Json): ReplyEvent[] {
-    if (isOver) return [];
-    if (!isObject(piece)) return fail(new GatewayError("upstream", "The upstream sent a chunk that is not an object"));
-    const events = answer.push(piece);
-    isOver = events.at(-1)?.type === "error";
-    return events;
-  }
-
   return {
     push(frame) {
       const { event, data } = frame;
-      if (isOver || data.trim() === "" || data === DONE) return [];
-      let value: Json | undefined;
-      let cause: unknown;
-      try {
-        value = valueOf(frame, parseJson);
-      } catch (error) {
-        if (!(error instanceof JsonError)) throw error;
-        cause = error;
-      }
-      if (value === undefined) {
-        return fail(new GatewayError("upstream", "The upstream sent a chunk that is not JSON", { cause }));
-      }
-      if (event === "error" && isObject(value) && value.error === undefined) {
-        return fail(errorInside(value, readError(500, value)));
-      }
+      if (data.trim() === "" || data === DONE) return [];
+      const value = valueOf(frame, tryParse);
+      const isBareError = event === "error" && isObject(value) && value.error === undefined;
+      const piece = isBareError ? { error: value } : value;
       // Some errors come in an array.
-      return Array.isArray(value) ? value.flatMap(readPiece) : readPiece(value);
+      return Array.isArray(piece) ? piece.flatMap((inner) => answer.push(inner)) : answer.push(piece);
     },
-    end() {
-      if (isOver) return [];
-      isOver = true;
-      return answer.end();
-    },
+    end: () => answer.end(),
   };
 }
 

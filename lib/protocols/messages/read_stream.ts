@@ -4,7 +4,7 @@ import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import { numberOf, stringOf } from "../members.ts";
@@ -48,16 +48,6 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     },
     end: () => machine.end(),
   };
-}
-
-/** Parses a frame; returns undefined if it is not JSON. */
-function tryParse(data: string): Json | undefined {
-  try {
-    return parseJson(data);
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    return undefined;
-  }
 }
 
 /** Creates a reader of parsed events. `undefined` stands for one that is not JSON. */

@@ -2,7 +2,7 @@
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject, parseJson } from "../../json/mod.ts";
+import { isObject, type JsonObject, tryParse } from "../../json/mod.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
@@ -130,14 +130,6 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   const id = stringOf(body.id);
   const start: ReplyEvent = { type: "start", ...(id !== undefined && { id }) };
   return aggregateEvents([start, ...responseItems(origin, () => id).end(body, "done")]);
-}
-
-function tryParse(data: string): JsonObject | undefined {
-  try {
-    return objectOf(parseJson(data));
-  } catch {
-    return undefined;
-  }
 }
 
 /** Applies to events with a delta of text, reasoning or arguments. */

@@ -107,7 +107,9 @@ const LOGPROBS_PROTOCOLS: ReadonlySet<Protocol> = new Set(["chat", "responses"])
  * them in the same form.
  */
 function fitSampling(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): Prompt {
-  const { logprobs, topLogprobs, frequencyPenalty, presencePenalty, logitBias, ...sampling } = prompt.sampling;
+  const { logprobs, topLogprobs, topK, frequencyPenalty, presencePenalty, logitBias, ...sampling } = prompt.sampling;
+  // Hosts of chat may have a limit of their own, which 0 or -1 removes.
+  const hasTopK = topK !== undefined && (topK > 0 || protocol === "chat");
   const isShared = [prompt.protocol, protocol].every((name) => LOGPROBS_PROTOCOLS.has(name));
   const supports = (name: string): boolean => isShared && row.supported_parameters.includes(name);
   const isKept = logprobs === true && supports("logprobs");
@@ -118,6 +120,7 @@ function fitSampling(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): P
     ...prompt,
     sampling: {
       ...sampling,
+      ...(hasTopK && { topK }),
       ...(Boolean(frequencyPenalty) && { frequencyPenalty }),
       ...(Boolean(presencePenalty) && { presencePenalty }),
       ...(Object.keys(logitBias ?? {}).length > 0 && { logitBias }),

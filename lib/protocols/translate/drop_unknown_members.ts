@@ -253,11 +253,16 @@ const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["modalities", '["text"]'],
   ["responseModalities", '["TEXT"]'],
   ["citations", '{"enabled":false}'],
+  ["min_p", "0"],
+  ["top_a", "0"],
+  ["repetition_penalty", "1"],
 ]);
 
-/** True if a member has no effect: its value is null, an empty object or list, or the default. */
+/** True if a member has no effect: its value is null, an empty list, an object of such members, or the default. */
 function asksForNothing(name: string, value: Json | undefined): boolean {
   if (value === undefined || value === null) return true;
-  const isEmpty = Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0;
+  const isEmpty = Array.isArray(value)
+    ? value.length === 0
+    : isObject(value) && Object.entries(value).every(([inner, member]) => asksForNothing(inner, member));
   return isEmpty || DEFAULTS.has(name) && DEFAULTS.get(name) === JSON.stringify(value);
 }

@@ -1,20 +1,9 @@
 /** The answers in a Postgres database, which its nodes share. */
-import type { AnswerStore } from "../answers.ts";
+import { type AnswerRow, type AnswerStore, toAnswerRecord } from "../answers.ts";
 import type { Sql } from "./client.ts";
 
 /** Most rows that one call of `prune` deletes, and most bodies that it drops. */
 const ROWS_PER_CALL = 20;
-
-/** A row of `answers`. */
-interface AnswerRow {
-  scope: string;
-  key: string;
-  request_hash: string;
-  status: number;
-  headers: string;
-  body: Uint8Array | null;
-  done_at: bigint;
-}
 
 /** Opens the answers of a migrated database. */
 export function openPostgresAnswers(sql: Sql): AnswerStore {
@@ -23,11 +12,8 @@ export function openPostgresAnswers(sql: Sql): AnswerStore {
       const [row] = await sql<AnswerRow[]>`
         SELECT scope, key, request_hash, status, headers, body, done_at
         FROM answers WHERE scope = ${scope} AND key = ${key}`;
-      if (row === undefined) return undefined;
-      const { request_hash, done_at, headers, body, ...facts } = row;
-      const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: Number(done_at) };
       // Copied, because the driver returns a view of its receive buffer.
-      return body === null ? record : { ...record, body: new Uint8Array(body) };
+      return row && toAnswerRecord({ ...row, body: row.body && new Uint8Array(row.body) });
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
       await sql`

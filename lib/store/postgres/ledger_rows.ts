@@ -1,5 +1,5 @@
 /** Reads entries, price sheets and holds of the database, and converts them to and from rows. */
-import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
+import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, toEntry } from "../entry_row.ts";
 import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import { mapSliced } from "../../scheduler.ts";
 import {
@@ -18,12 +18,6 @@ import type { Sql } from "./client.ts";
 /** A row of `price_sheets`. */
 export interface SheetRow extends PriceSheet {
   version: number;
-}
-
-/** Converts an entry to a row in JSON. */
-export function entryRow(entry: KeptEntry): object {
-  const values = entryValues(entry);
-  return Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, values[index]]));
 }
 
 /** The columns of `entries` as they are selected. */

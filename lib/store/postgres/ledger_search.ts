@@ -9,12 +9,10 @@ import {
   FEW_BLOCKS,
   mayHaveBetter,
   mergeEntries,
-  namesOfDays,
-  narrowPeriod,
   ORDER_COLUMNS,
   readsBlocks,
 } from "../search.ts";
-import { allOf, candidateBlocks, conditionsOf } from "../search_sql.ts";
+import { candidateBlocks, conditionOfSearch, daysOfNames, narrowToDays } from "../search_sql.ts";
 import { BLOCK, SHORT_TAIL } from "../sums.ts";
 import { DIALECT, fragmentOf } from "./fragments.ts";
 import type { Sql } from "./client.ts";
@@ -69,16 +67,8 @@ interface SeqRange {
  * subquery of the ranges by itself, so that it uses the index of seqs.
  */
 async function readMatching(sql: Sql, search: EntrySearch, ranges?: readonly SeqRange[]): Promise<KeptEntry[]> {
-  const { order, after, limit } = search;
-  const column = ORDER_COLUMNS[order];
-  const condition = fragmentOf(
-    sql,
-    allOf([
-      ["at >= ? AND at < ?", search.since, search.until],
-      ...conditionsOf(search, DIALECT),
-      ...(after === undefined ? [] : [[`(entries.${column}, seq) < (?, ?)`, after.value, after.seq] as const]),
-    ]),
-  );
+  const { order, limit } = search;
+  const condition = fragmentOf(sql, conditionOfSearch(search, DIALECT));
   const parts = ranges?.map(({ from, to }): Condition =>
     sql`SELECT * FROM entries WHERE seq > ${from} AND seq <= ${to}`
   )
@@ -86,7 +76,7 @@ async function readMatching(sql: Sql, search: EntrySearch, ranges?: readonly Seq
   const entries = await readPage(sql, {
     ...(parts !== undefined && { source: sql`(SELECT * FROM (${parts}) ranges OFFSET 0) entries` }),
     condition,
-    order: `entries.${column} DESC, entries.seq DESC`,
+    order: `entries.${ORDER_COLUMNS[order]} DESC, entries.seq DESC`,
     pageOrder: "seq",
     limit,
   });
@@ -95,7 +85,7 @@ async function readMatching(sql: Sql, search: EntrySearch, ranges?: readonly Seq
 
 /** Reads the blocks that may have entries of a search, the one with the highest bound first. */
 async function readBlocks(sql: Sql, search: EntrySearch): Promise<BoundedBlock[]> {
-  const blocks = candidateBlocks(await narrowToDays(sql, search), DIALECT);
+  const blocks = candidateBlocks(await narrowed(sql, search), DIALECT);
   const rows = await sql<{ block: bigint; bound: bigint }[]>`
     ${fragmentOf(sql, blocks)} ORDER BY bound DESC, block DESC`;
   return rows.map(({ block, bound }) => ({ block: Number(block), bound }));
@@ -103,19 +93,12 @@ async function readBlocks(sql: Sql, search: EntrySearch): Promise<BoundedBlock[]
 
 /** Returns whether few blocks may have entries of a search. */
 async function areFew(sql: Sql, search: EntrySearch): Promise<boolean> {
-  const blocks = candidateBlocks(await narrowToDays(sql, search), DIALECT);
+  const blocks = candidateBlocks(await narrowed(sql, search), DIALECT);
   return (await sql`${fragmentOf(sql, blocks)} LIMIT 1 OFFSET ${FEW_BLOCKS}`).length === 0;
 }
 
 /** Narrows the period of a search to the days on which all of its names occur together. */
-async function narrowToDays(sql: Sql, search: EntrySearch): Promise<EntrySearch> {
-  const names = namesOfDays(search);
-  if (names.length === 0) return search;
-  const test = fragmentOf(sql, allOf(names.map(([column, value]) => [`${column} = ?`, value])));
-  const [row] = await sql<{ first: bigint | null; last: bigint | null; first_day: bigint }[]>`
-    SELECT min(day) AS first, max(day) AS last, (SELECT first_day FROM sums_head) AS first_day
-    FROM upstream_days WHERE ${test}`;
-  const [first, last] = [row?.first, row?.last].map((day) => typeof day === "bigint" ? Number(day) : null);
-  const days = { first: first ?? null, last: last ?? null, firstDay: Number(row?.first_day) };
-  return { ...search, ...narrowPeriod(search, days) };
+async function narrowed(sql: Sql, search: EntrySearch): Promise<EntrySearch> {
+  const days = daysOfNames(search, DIALECT);
+  return days === undefined ? search : narrowToDays(search, (await sql`${fragmentOf(sql, days)}`)[0]);
 }

@@ -1,8 +1,9 @@
 /** Appends entries to the chain of the ledger, which any node may extend. */
-import { checkSum, sheetText } from "../entry_row.ts";
-import type { Entry, KeptEntry, PriceSheet } from "../ledger.ts";
+import { type ChainedEntries, chainEntries, type ChainHead } from "../chain.ts";
+import { ENTRY_COLUMNS, sheetText } from "../entry_row.ts";
+import type { Entry } from "../ledger.ts";
 import type { Sql } from "./client.ts";
-import { entryRow, type SheetRow } from "./ledger_rows.ts";
+import type { SheetRow } from "./ledger_rows.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 
 /** Most tries of a write. A try fails if another node writes first. */
@@ -15,23 +16,7 @@ const MAX_TRIES = 1_000;
 const LARGE_BATCH = 16;
 
 /** A head that no ledger has: a write with it writes nothing and returns the real head. */
-const NO_HEAD: Head = { seq: -1, check: 0 };
-
-/** The last entry of the chain, which the next one follows. */
-interface Head {
-  seq: number;
-  check: number;
-}
-
-/** Entries to write. */
-interface Batch {
-  /** For each given entry, whether it is new. */
-  isNew: boolean[];
-  /** The new entries. */
-  kept: KeptEntry[];
-  /** The new price sheets, with their versions. */
-  sheets: SheetRow[];
-}
+const NO_HEAD: ChainHead = { seq: -1, check: 0 };
 
 /** Result of `ledger_write`. */
 type Written =
@@ -79,7 +64,9 @@ export class ChainWriter {
       this.#isContended = this.#head.seq !== seq;
     }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const batch = this.#prepareBatch(entries, entered);
+      const seen = new Set(entered);
+      const isNew = (id: string) => seen.size < seen.add(id).size;
+      const batch = chainEntries(entries, { head: this.#head, versions: this.#versions, isNew });
       const answer = await this.#write({ ids, head: this.#head, batch, voidAt });
       switch (answer.outcome) {
         case "renewed":
@@ -90,7 +77,7 @@ export class ChainWriter {
           break;
         case "written":
           this.#head = batch.kept.at(-1) ?? this.#head;
-          for (const { version, ...sheet } of batch.sheets) this.#versions.set(sheetText(sheet), version);
+          for (const [version, sheet] of batch.sheets) this.#versions.set(sheetText(sheet), version);
           return batch.isNew;
       }
     }
@@ -99,13 +86,14 @@ export class ChainWriter {
 
   async #write({ ids, head, batch, voidAt }: {
     ids: readonly string[];
-    head: Head;
-    batch?: Batch;
+    head: ChainHead;
+    batch?: ChainedEntries;
     voidAt?: bigint | undefined;
   }): Promise<Written> {
     const known = this.#versions.size;
-    const [sheets, entries] = [batch?.sheets ?? [], batch?.kept.map(entryRow) ?? []].map((rows) =>
-      JSON.stringify(rows)
+    const sheets = [...batch?.sheets ?? []].map(([version, sheet]) => ({ ...sheet, version }));
+    const entries = (batch?.rows ?? []).map((row) =>
+      Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, row[index]]))
     );
     const [answer] = await retryConflicts(() =>
       this.#sql<Written[]>`
@@ -113,7 +101,7 @@ export class ChainWriter {
           SELECT FROM entries WHERE seq = ${this.#head.seq} AND check_sum = ${this.#head.check}
         ) AS has_known
         FROM ledger_write(${head.seq}, ${head.check}, ${known}, ${JSON.stringify(ids)}::text::json,
-          ${sheets ?? ""}::text::json, ${entries ?? ""}::text::json, ${voidAt ?? null})`
+          ${JSON.stringify(sheets)}::text::json, ${JSON.stringify(entries)}::text::json, ${voidAt ?? null})`
     );
     if (answer === undefined) throw new Error("Cannot enter anything into the ledger: the database returned nothing");
     return answer;
@@ -131,39 +119,5 @@ export class ChainWriter {
       for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);
     }
     return new Set(answer.entered);
-  }
-
-  /** Prepares a write: gives each new entry its sequence number, price version and check sum. */
-  #prepareBatch(entries: readonly Entry[], entered: ReadonlySet<string>): Batch {
-    const batch: Batch = { isNew: [], kept: [], sheets: [] };
-    const seen = new Set(entered);
-    const added = new Map<string, number>();
-    let { seq, check } = this.#head;
-    for (const entry of entries) {
-      const isNew = !seen.has(entry.id);
-      seen.add(entry.id);
-      batch.isNew.push(isNew);
-      if (!isNew) continue;
-      const unchecked = { ...entry, ...this.#versionOf(entry.sheet, { added, batch }), seq: ++seq };
-      check = checkSum(unchecked, check);
-      batch.kept.push({ ...unchecked, check });
-    }
-    return batch;
-  }
-
-  /** Returns the version of a price sheet. Adds the sheet to the batch if no version has these prices. */
-  #versionOf(
-    sheet: PriceSheet | undefined,
-    { added, batch }: { added: Map<string, number>; batch: Batch },
-  ): { priceVersion?: number } {
-    if (sheet === undefined) return {};
-    const text = sheetText(sheet);
-    let version = this.#versions.get(text) ?? added.get(text);
-    if (version === undefined) {
-      version = this.#versions.size + added.size + 1;
-      added.set(text, version);
-      batch.sheets.push({ ...sheet, version });
-    }
-    return { priceVersion: version };
   }
 }

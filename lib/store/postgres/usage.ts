@@ -1,8 +1,8 @@
 /** Adds up the usage of a period with one statement, which sees one snapshot. */
 import { mapSliced } from "../../scheduler.ts";
-import { cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
+import { cutSpan, DAY_MS, type SumKind, sumKindOf, Sums, TIME_STEPS } from "../days.ts";
 import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
-import { SHORT_TAIL, stepMs, SUM_TABLES, tagNames } from "../sums.ts";
+import { SHORT_TAIL, stepMs, SUM_TABLES } from "../sums.ts";
 import { allOf, conditionsOf } from "../search_sql.ts";
 import type { Sql } from "./client.ts";
 import { DIALECT, fragmentOf } from "./fragments.ts";
@@ -49,15 +49,9 @@ export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]
     names,
     figures: SUM_TABLES.users.figures,
   });
-  const namesOf = (by: UsageBy, value: unknown) => by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
   const sums = new Sums();
   await mapSliced(rows, (row) => {
-    const figures = { ...toFigures(row), saved: BigInt(row.saved) };
-    for (const name of namesOf(by, row.name_0)) {
-      for (const thenName of thenBy === undefined ? [undefined] : namesOf(thenBy, row.name_1)) {
-        sums.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
-      }
-    }
+    sums.addRow(query, [row.name_0, row.name_1], { ...toFigures(row), saved: BigInt(row.saved) });
   });
   return await sums.list();
 }

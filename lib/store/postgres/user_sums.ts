@@ -1,13 +1,10 @@
 /** Reads and prunes the sums of end users with budgets, and prunes other sums. */
-import type { LedgerStore, UserSum } from "../ledger.ts";
+import { type LedgerStore, MAX_PERIOD_DAYS, type UserSum } from "../ledger.ts";
 import { BLOCK } from "../sums.ts";
 import type { Sql } from "./client.ts";
 
 /** Most sums that one call deletes from a table. */
 const PRUNED_PER_CALL = 500;
-
-/** Days of the longest budget period, except that of budgets that never reset. */
-const MAX_PERIOD_DAYS = 31;
 
 /** A row of `user_sums`. */
 interface Row {

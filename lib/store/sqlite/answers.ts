@@ -1,21 +1,10 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** The answers in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
-import type { AnswerStore } from "../answers.ts";
+import { type AnswerRow, type AnswerStore, toAnswerRecord } from "../answers.ts";
 
 /** Most rows that one call of `prune` deletes, and most bodies that it drops: a few milliseconds of work. */
 const ROWS_PER_CALL = 20;
-
-/** A row of `answers`. */
-interface AnswerRow {
-  scope: string;
-  key: string;
-  request_hash: string;
-  status: number;
-  headers: string;
-  body: Uint8Array<ArrayBuffer> | null;
-  done_at: number;
-}
 
 /**
  * Ends the leases of all claims, because the process that made them has ended. Whether their requests were charged is in
@@ -94,10 +83,7 @@ export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now
     },
     async find(scope, key) {
       const row = find.get(scope, key);
-      if (row === undefined) return undefined;
-      const { request_hash, done_at, headers, body, ...facts } = row as unknown as AnswerRow;
-      const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: done_at };
-      return body === null ? record : { ...record, body };
+      return row === undefined ? undefined : toAnswerRecord(row as unknown as AnswerRow);
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
       const bytes = body?.length ?? 0;

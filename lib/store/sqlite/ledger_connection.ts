@@ -20,7 +20,7 @@ export function openLedgerConnection(
   readNumber(connection, "user_version");
   const sync = new WalSync(file);
   opened.unshift(sync);
-  const ledger = openOwnedLedger(connection, { sync, reports, charged: reports.charged });
+  const ledger = openOwnedLedger(connection, { sync, reports });
   // From now on the ledger itself waits for the lock, without blocking the event loop.
   connection.exec("PRAGMA busy_timeout = 0");
   return { ledger, connection };

@@ -1,18 +1,14 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** Opens a store that ends with the process: a SQLite database in memory. */
 import { DatabaseSync } from "node:sqlite";
-import { runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { AlertStore } from "../alerts.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
-import { prepareDurations } from "./durations.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { makeTables } from "./migrate.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
-import { prepareSearch } from "./search.ts";
 import { openSideTables } from "./side_tables.ts";
-import { prepareUsage } from "./usage_sums.ts";
-import { prepareTopUsers } from "./user_sums.ts";
+import { openMemoryReports } from "./usage.ts";
 
 /** The file of an empty store; undefined before the first one is opened. */
 let emptyFile: Uint8Array | undefined;
@@ -39,7 +35,7 @@ export function openMemoryStore(now?: () => number): Store {
   return {
     keys: openSqliteKeys(db),
     ...openSideTables(db, { now }),
-    ledger: openOwnedLedger(db, openMemoryReports(db)),
+    ledger: openOwnedLedger(db, { reports: openMemoryReports(db) }),
     close: async () => db.close(),
   };
 }
@@ -47,30 +43,4 @@ export function openMemoryStore(now?: () => number): Store {
 /** Opens alerts that end with the process. */
 export function openMemoryAlerts(): AlertStore {
   return openSqliteAlerts(openEmpty());
-}
-
-/**
- * Opens reports. A database in memory has a single connection without snapshots, so sums are read without pauses.
- */
-function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>[1] {
-  const work = prepareUsage(db);
-  const search = prepareSearch(db);
-  const topUsers = prepareTopUsers(db);
-  const durations = prepareDurations(db);
-  return {
-    reports: {
-      async usage(query, signal) {
-        signal?.throwIfAborted();
-        return await runToEnd(work.sumUp(query)).list();
-      },
-      async upstreamDays(query, signal) {
-        signal?.throwIfAborted();
-        return runToEnd(work.upstreamDays(query));
-      },
-      durations: (spans, signal) => runSlicedNow(durations(spans), signal),
-      search: (query, signal) => runSlicedNow(search(query), signal),
-      topUsers: (of, signal) => runSlicedNow(topUsers(of), signal),
-    },
-    charged: async (spender, started) => runToEnd(work.charge(spender, started)),
-  };
 }

@@ -5,17 +5,10 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
-import {
-  assertEntry,
-  assertHold,
-  checkSum,
-  type ColumnValue,
-  entryFacts,
-  entryValues,
-  sheetText,
-} from "../entry_row.ts";
+import { type ChainedEntries, chainEntries, type ChainHead } from "../chain.ts";
+import { assertEntry, assertHold, sheetText } from "../entry_row.ts";
 import { runSlicedNow } from "../../scheduler.ts";
-import type { Entry, KeptEntry, LedgerStore, PriceSheet, Spender, Spending } from "../ledger.ts";
+import type { Entry, LedgerStore, Spender, Spending } from "../ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, readCharged, type Reports } from "./ledger.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
@@ -28,11 +21,11 @@ const DUPLICATE_ID = new Error("Cannot enter a request twice");
 
 /**
  * Opens the ledger of a migrated database. Requests that a previous owner left open are entered as lost.
- * @param parts `sync`: makes commits durable, absent for a database in memory; `charged`: adds up charges with pauses
+ * @param parts `sync`: makes commits durable, absent for a database in memory
  */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, reports, charged }: { sync?: Pick<WalSync, "durable">; reports: Reports; charged: ReadCharged },
+  { sync, reports }: { sync?: Pick<WalSync, "durable">; reports: Reports & { charged: ReadCharged } },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
@@ -52,12 +45,12 @@ export function openOwnedLedger(
     },
     async readAvailable(claim) {
       // The sums of a key are few and have an index, so they are read synchronously.
-      if (claim.scope === "group") await accounts.loadCharged(claim, charged);
+      if (claim.scope === "group") await accounts.loadCharged(claim, reports.charged);
       return accounts.available(claim);
     },
     async spending(spenders) {
       for (const spender of spenders) {
-        if (spender.scope === "group") await accounts.loadCharged(spender, charged);
+        if (spender.scope === "group") await accounts.loadCharged(spender, reports.charged);
       }
       return await runSlicedNow(readSpending(accounts, spenders));
     },
@@ -106,7 +99,7 @@ class Writer {
   readonly accounts: Accounts;
   readonly #db: DatabaseSync;
   readonly #rows: LedgerRows;
-  #last: { seq: number; check: number };
+  #last: ChainHead;
   /** Versions of price sheets, by their canonical text. */
   #versions: Map<string, number>;
   /** Ids of open holds whose rows are missing or outdated. */
@@ -149,18 +142,18 @@ class Writer {
   enter(entries: readonly Entry[]): boolean[] {
     if (this.#failure !== undefined) throw this.#failure;
     try {
-      return this.#write(entries, this.#prepareBatch(entries));
+      return this.#write(entries, this.#chain(entries));
     } catch (error) {
       if (error !== DUPLICATE_ID) throw error;
     }
     // Duplicates are rare, so the ids are looked up only now.
     const seen = new Set<string>();
     const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
-    return this.#write(entries, this.#prepareBatch(entries, isNew));
+    return this.#write(entries, this.#chain(entries, isNew));
   }
 
   /** Writes everything or nothing. @throws {Error} `DUPLICATE_ID` if a new entry has the id of an existing one */
-  #write(entries: readonly Entry[], batch: Batch): boolean[] {
+  #write(entries: readonly Entry[], batch: ChainedEntries): boolean[] {
     const recordedIds = this.#unrecorded.size === 0 ? [] : this.#holdsToRecord(entries);
     const holds = recordedIds.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
     try {
@@ -232,47 +225,12 @@ class Writer {
     }
   }
 
-  /**
-   * Prepares a write: gives each new entry its sequence number, price version and check sum.
-   * @param isNew returns whether a request has no entry yet; absent: none has
-   */
-  #prepareBatch(entries: readonly Entry[], isNew?: (id: string) => boolean): Batch {
-    const batch: Batch = { isNew: [], kept: [], rows: [], sheets: new Map() };
-    let { seq, check } = this.#last;
-    const added = new Map<string, number>();
-    for (const entry of entries) {
-      const isKept = isNew === undefined || isNew(entry.id);
-      batch.isNew.push(isKept);
-      if (!isKept) continue;
-      const text = entry.sheet === undefined ? undefined : sheetText(entry.sheet);
-      let priceVersion = text === undefined ? undefined : this.#versions.get(text) ?? added.get(text);
-      if (entry.sheet !== undefined && text !== undefined && priceVersion === undefined) {
-        priceVersion = this.#versions.size + batch.sheets.size + 1;
-        added.set(text, priceVersion);
-        batch.sheets.set(priceVersion, entry.sheet);
-      }
-      const kept: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
-      const facts = entryFacts(kept);
-      check = kept.check = checkSum(kept, check, facts);
-      batch.kept.push(kept);
-      batch.rows.push(entryValues(kept, facts));
-    }
-    return batch;
+  /** @param isNew returns whether a request has no entry yet; absent: none has */
+  #chain(entries: readonly Entry[], isNew?: (id: string) => boolean): ChainedEntries {
+    return chainEntries(entries, { head: this.#last, versions: this.#versions, isNew });
   }
 
   #stopWriting(cause: unknown): void {
     this.#failure ??= new Error("Cannot enter anything into the ledger: the disk or the file failed before", { cause });
   }
-}
-
-/** Entries to write. */
-interface Batch {
-  /** For each given entry, whether it is new. */
-  isNew: boolean[];
-  /** The new entries. */
-  kept: KeptEntry[];
-  /** The rows of the new entries. */
-  rows: ColumnValue[][];
-  /** The new price sheets, by version. */
-  sheets: Map<number, PriceSheet>;
 }

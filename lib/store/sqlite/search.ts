@@ -31,7 +31,7 @@ export function prepareSearch(db: DatabaseSync): SearchWork {
     const sheetOf = sheets.reader();
     const blockUse = readsBlocks(search);
     if (blockUse === false) return yield* searchIndex(db, search, sheetOf);
-    const blocks = openBlocks(db, { search, conditions: conditionsOf(search, DIALECT) });
+    const blocks = openBlocks(db, search);
     if (blockUse === "few" && !blocks.areFew()) return yield* searchIndex(db, search, sheetOf);
     let found: KeptEntry[] = [];
     for (const rows of blocks.read(() => found)) {

@@ -6,14 +6,12 @@ import {
   type EntrySearch,
   FEW_BLOCKS,
   mayHaveBetter,
-  namesOfDays,
-  narrowPeriod,
   ORDER_COLUMNS,
   orderValue,
 } from "../search.ts";
 import { BLOCK } from "../sums.ts";
 import { SELECTED_ENTRY } from "./ledger_rows.ts";
-import { candidateBlocks, type SqlText } from "../search_sql.ts";
+import { candidateBlocks, conditionOfSearch, daysOfNames, narrowToDays } from "../search_sql.ts";
 import { DIALECT } from "./dialect.ts";
 import { prepareSumsHead } from "./sums.ts";
 
@@ -34,20 +32,12 @@ export interface SearchedBlocks {
   read: (found: () => readonly KeptEntry[]) => Generator<unknown[]>;
 }
 
-/** Opens the blocks of a search. @param options `conditions`: those of the filter, without the period */
-export function openBlocks(
-  db: DatabaseSync,
-  { search, conditions }: { search: EntrySearch; conditions: readonly SqlText[] },
-): SearchedBlocks {
-  const { order, after, limit } = search;
-  const [candidates, ...candidateValues] = candidateBlocks(narrowToDays(db, search), DIALECT);
+/** Opens the blocks of a search. */
+export function openBlocks(db: DatabaseSync, search: EntrySearch): SearchedBlocks {
+  const { order, limit } = search;
+  const [candidates, ...candidateValues] = candidateBlocks(narrowed(db, search), DIALECT);
   const column = ORDER_COLUMNS[order];
-  const allConditions: SqlText[] = [
-    ["at >= ? AND at < ?", search.since, search.until],
-    ...conditions,
-    ...(after === undefined ? [] : [[`(entries.${column}, seq) < (?, ?)`, after.value, after.seq] as const]),
-  ];
-  const values = allConditions.flatMap(([, ...values]) => values);
+  const [condition, ...values] = conditionOfSearch(search, DIALECT);
 
   /** Yields the blocks, those with the highest bounds first. */
   function* blocks(): Generator<BoundedBlock> {
@@ -72,8 +62,8 @@ export function openBlocks(
     },
     *read(found) {
       const rows = db.prepare(
-        `SELECT ${SELECTED_ENTRY} FROM entries NOT INDEXED WHERE seq > ? AND seq <= ?
-         ${allConditions.map(([text]) => `AND ${text}`).join(" ")} AND (entries.${column}, seq) > (?, ?)
+        `SELECT ${SELECTED_ENTRY} FROM entries NOT INDEXED WHERE seq > ? AND seq <= ? AND ${condition}
+         AND (entries.${column}, seq) > (?, ?)
          ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
       );
       const rowsOf = (from: number, to: number) => {
@@ -98,15 +88,7 @@ export function openBlocks(
 const MAX_BOUND = 2n ** 63n - 1n;
 
 /** Narrows the period of a search to the days on which all of its names occur together. */
-function narrowToDays(db: DatabaseSync, search: EntrySearch): EntrySearch {
-  const names = namesOfDays(search);
-  if (names.length === 0) return search;
-  const row = db.prepare(
-    `SELECT min(day) AS first, max(day) AS last FROM upstream_days WHERE ${
-      names.map(([column]) => `${column} = ?`).join(" AND ")
-    }`,
-  ).get(...names.map(([, value]) => value));
-  const [first, last] = [row?.first, row?.last].map((day) => typeof day === "number" ? day : null);
-  const firstDay = prepareSumsHead(db)().firstDay;
-  return { ...search, ...narrowPeriod(search, { first: first ?? null, last: last ?? null, firstDay }) };
+function narrowed(db: DatabaseSync, search: EntrySearch): EntrySearch {
+  const [text, ...values] = daysOfNames(search, DIALECT) ?? [];
+  return text === undefined ? search : narrowToDays(search, db.prepare(text).get(...values));
 }

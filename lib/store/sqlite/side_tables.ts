@@ -5,18 +5,13 @@ import { openSqliteAlerts } from "./alerts.ts";
 import { endClaims, openSqliteAnswers } from "./answers.ts";
 import { openSqliteOperators } from "./operators.ts";
 
-/** Options of the tables beside keys and ledger. */
-export interface SideTableOptions {
-  /** Unix time in milliseconds. */
-  now?: () => number;
-  /** True for the process that serves from the file: claims of processes before it have ended. */
-  own?: boolean;
-}
-
-/** Opens answers, alerts and the state of operators of a migrated database. */
+/**
+ * Opens answers, alerts and the state of operators of a migrated database.
+ * @param options `now`: Unix time in milliseconds; `own`: true for the process that serves from it
+ */
 export function openSideTables(
   db: DatabaseSync,
-  { now, own = false }: SideTableOptions = {},
+  { now, own = false }: { now?: (() => number) | undefined; own?: boolean } = {},
 ): Pick<Store, "answers" | "alerts" | "operators"> {
   if (own) endClaims(db);
   return { answers: openSqliteAnswers(db, now), alerts: openSqliteAlerts(db), operators: openSqliteOperators(db) };

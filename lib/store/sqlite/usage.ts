@@ -1,15 +1,15 @@
 /** Opens the reports of a SQLite file: sums over a period, searches, and charged amounts. */
 import { DatabaseSync } from "node:sqlite";
-import { runSliced } from "../../scheduler.ts";
+import { runSliced, runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
 import type { Reports } from "./ledger.ts";
 import { prepareDurations } from "./durations.ts";
 import { prepareSearch } from "./search.ts";
 import { whenFree } from "./transaction.ts";
-import { prepareUsage } from "./usage_sums.ts";
+import { UsageWork } from "./usage_sums.ts";
 import { prepareTopUsers } from "./user_sums.ts";
 
-/** Reports of a file. Each reads a snapshot from its start. */
+/** Reports of a database. Those of a file read a snapshot from their start. */
 export interface SqliteReports extends Reports {
   /** Reads the amount that a group was charged. */
   charged: ReadCharged;
@@ -22,12 +22,33 @@ export interface SqliteReports extends Reports {
  * connection of its own: a read-only transaction sees one snapshot of the file and blocks no writer.
  */
 export function openSqliteReports(file: string): SqliteReports {
-  const sums = openReader(file, prepareUsage);
-  const searches = openReader(file, (db) => ({
-    search: prepareSearch(db),
-    topUsers: prepareTopUsers(db),
-    durations: prepareDurations(db),
-  }));
+  return reportsOf(openReader(file, (db) => new UsageWork(db)), openReader(file, prepareSearches));
+}
+
+/**
+ * Opens the reports of a migrated database in memory. It has a single connection without snapshots, so sums are read
+ * without pauses.
+ */
+export function openMemoryReports(db: DatabaseSync): SqliteReports {
+  const [usage, searches] = [new UsageWork(db), prepareSearches(db)];
+  const close = () => {};
+  return reportsOf({
+    async runInOrder(begin, signal) {
+      signal?.throwIfAborted();
+      return await runToEnd(begin(usage));
+    },
+    close,
+  }, { runInOrder: (begin, signal) => runSlicedNow(begin(searches), signal), close });
+}
+
+function prepareSearches(db: DatabaseSync) {
+  return { search: prepareSearch(db), topUsers: prepareTopUsers(db), durations: prepareDurations(db) };
+}
+
+function reportsOf(
+  sums: Reader<UsageWork>,
+  searches: Reader<ReturnType<typeof prepareSearches>>,
+): SqliteReports {
   return {
     usage: async (query, signal) => (await sums.runInOrder((work) => work.sumUp(query), signal)).list(),
     upstreamDays: (query, signal) => sums.runInOrder((work) => work.upstreamDays(query), signal),
@@ -42,13 +63,14 @@ export function openSqliteReports(file: string): SqliteReports {
   };
 }
 
-/** Runs work in order, on a connection that is opened at the first use. */
+/** Runs work on a connection. */
 interface Reader<Work> {
-  /** Runs work in a transaction, after all earlier work. */
+  /** Runs work after all earlier work. */
   runInOrder<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
   close(): void;
 }
 
+/** Opens a reader of a file, with a connection from its first use on. Each work has a transaction. */
 function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Reader<Work> {
   let opened: { db: DatabaseSync; work: Work } | undefined;
   let isClosed = false;

@@ -1,8 +1,8 @@
 /** Adds up the usage of a period from a SQLite database, with pauses. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, sumName, Sums, TIME_STEPS } from "../days.ts";
+import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, Sums, TIME_STEPS } from "../days.ts";
 import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageQuery } from "../ledger.ts";
-import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable, tagNames } from "../sums.ts";
+import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable } from "../sums.ts";
 import { allOf, conditionsOf } from "../search_sql.ts";
 import { AFTER_ALL_TEXTS, COUNTS, joinHalves, sumsOfHalves } from "./day_sums.ts";
 import { openSheetRows } from "./ledger_rows.ts";
@@ -15,11 +15,6 @@ const ROWS_PER_STEP = 500;
 
 /** A statement with a method of Node that Deno's types lack. */
 type ArrayStatement = StatementSync & { setReturnArrays?(isOn: boolean): void };
-
-/** Prepares adding up usage of a migrated database. */
-export function prepareUsage(db: DatabaseSync): UsageWork {
-  return new UsageWork(db);
-}
 
 /** A period in Unix milliseconds, and a filter. */
 type Span = Pick<UsageQuery, "since" | "until" | "only">;
@@ -49,7 +44,7 @@ const DAYS: SumTable = {
 const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 
 /**
- * Adds up usage, with a pause after every few rows. Each call must be within one transaction, which is its snapshot.
+ * Adds up usage of a migrated database, with a pause after every few rows. Each call must be within one transaction, which is its snapshot.
  */
 export class UsageWork {
   readonly #db: DatabaseSync;
@@ -95,7 +90,13 @@ export class UsageWork {
       figures: USAGE_FIGURES,
       rows,
     });
-    return yield* addNamed(rows, query);
+    const sums = new Sums();
+    let count = 0;
+    for (const { names, figures } of rows.list()) {
+      sums.addRow(query, names, figures);
+      if (++count % ROWS_PER_STEP === 0) yield;
+    }
+    return sums;
   }
 
   /** Implements `LedgerStore.upstreamDays`. */
@@ -315,22 +316,6 @@ function columnOf(table: string, by: UsageBy): string {
   if (table === "entries") return ENTRY_NAMES[COLUMNS[by]] ?? COLUMNS[by];
   if (table !== SUM_TABLES.hours.table) return COLUMNS[by];
   return by === "hour" ? "hour" : by === "day" ? `hour / ${DAY_MS / TIME_STEPS.hour.ms}` : COLUMNS[by];
-}
-
-/** Adds up sums by the names that reports show. A sum with several tags counts for each of them. */
-function* addNamed(rows: RowSums, { by, thenBy }: UsageQuery): Generator<void, Sums> {
-  const namesOf = (by: UsageBy, value: unknown) => by === "tag" ? tagNames(String(value)) : [sumName(by, value)];
-  const total = new Sums();
-  let count = 0;
-  for (const { names, figures } of rows.list()) {
-    for (const name of namesOf(by, names[0])) {
-      for (const thenName of thenBy === undefined ? [undefined] : namesOf(thenBy, names[1])) {
-        total.add({ name, ...(thenName !== undefined && { thenName }) }, figures);
-      }
-    }
-    if (++count % ROWS_PER_STEP === 0) yield;
-  }
-  return total;
 }
 
 function prepareStatements(db: DatabaseSync) {

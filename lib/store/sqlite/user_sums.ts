@@ -1,15 +1,19 @@
 /** The sums of end users with budgets in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
-import { type Entry, type LedgerStore, readUserAccount, type Spender, type UserSum } from "../ledger.ts";
+import {
+  type Entry,
+  type LedgerStore,
+  MAX_PERIOD_DAYS,
+  readUserAccount,
+  type Spender,
+  type UserSum,
+} from "../ledger.ts";
 
 /** Rows that are read between two pauses: about a millisecond of work. */
 const ROWS_PER_STEP = 1_000;
 
 /** Most sums that one call deletes. */
 const PRUNED_PER_CALL = 500;
-
-/** Days of the longest budget period, except that of budgets that never reset. */
-const MAX_PERIOD_DAYS = 31;
 
 /** The sums of end users of a database. */
 export interface UserSumRows {

@@ -1,4 +1,5 @@
 /** Delays between deltas, on request: a slow stream shows whether a proxy in front of the gateway buffers it. */
+import { delay } from "../../abort.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
 
 /** Longest delay before a delta, in milliseconds. */
@@ -6,12 +7,9 @@ const MAX_DELAY_MS = 100_000;
 /** Longest total delay of one answer, in milliseconds. */
 const MAX_TOTAL_MS = 150_000;
 
-/** Longest delay of a timer, in milliseconds. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
 /** Delays between the deltas of one answer. */
 export interface DeltaDelay {
-  /** Waits before each delta except the first. Ends early when the signal is aborted. */
+  /** Waits before each delta except the first. Ends early when the signal is aborted. Never rejects. */
   wait(signal: AbortSignal): Promise<void>;
 }
 
@@ -28,21 +26,7 @@ export function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
       const ms = first ? 0 : Math.min(pauseMs, leftMs);
       first = false;
       leftMs -= ms;
-      if (ms > 0) await pause(ms, signal);
+      if (ms > 0) await delay(ms, signal).catch(() => {});
     },
   };
-}
-
-/** Resolves after `ms` milliseconds, or when the signal is aborted. Never rejects. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, Math.max(0, Math.min(ms, MAX_TIMER_MS)));
-    signal.addEventListener("abort", end);
-  });
 }

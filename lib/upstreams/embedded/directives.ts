@@ -1,6 +1,6 @@
 /** Reads directives `call:NAME {json}` in a user's text, which make the echo model call a tool. */
 import type { Tool } from "../../protocols/canonical/types.ts";
-import { isObject, JSON_LIMITS, parseJson } from "../../json/mod.ts";
+import { isObject, JSON_LIMITS, type JsonLimits, parseJson } from "../../json/mod.ts";
 
 /** A tool that can be called: hosted ones cannot. */
 export type CallableTool = Exclude<Tool, { type: "hosted" }>;
@@ -19,10 +19,8 @@ export interface Directives {
   text: string;
 }
 
-/**
- * Limits of arguments. A call becomes part of the next request, some levels deep, and must fit into its limits there.
- */
-const LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
+/** Limits of JSON in answers. It becomes part of the next request, some levels deep, and must fit into its limits. */
+export const LIMITS: JsonLimits = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /**
  * Reads at most `maxCalls` directives of a text. A directive is at the start of a line, or follows the arguments of another

@@ -1,6 +1,6 @@
 /**
- * The embedded model `echo`: no network, no randomness, and no clock unless the prompt asks for a delay.
- * `docs/reference/embedded-models.md` describes it.
+ * The embedded language models as one upstream. `echo` has no network, no randomness, and no clock unless the prompt asks
+ * for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
@@ -12,21 +12,23 @@ import type { EventFeed, Upstream } from "../upstream.ts";
 import { planAnswer } from "./plan_answer.ts";
 import { type DeltaDelay, readDeltaDelay } from "./delta_delay.ts";
 import { emitAnswer } from "./emit_answer.ts";
+import { generateFault } from "./fault.ts";
 import { checkThoughts, ISSUER } from "./thinking.ts";
 import { checkVendorRules } from "./vendor_rules.ts";
 
 /**
- * Creates the model as an upstream. Each `read()` returns one event. If the call's signal is aborted, `read()` rejects
- * with the signal's reason; after `cancel()` it returns `undefined`.
+ * Creates the upstream. The target's `model` is `fault` or `echo`. Each `read()` returns one event. If the call's signal
+ * is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
-export function createEcho(): Upstream {
+export function createEmbedded(): Upstream {
   return {
     checksContext: false,
     issuerOf: () => ISSUER,
     close: () => {},
     async generate(call) {
       call.signal.throwIfAborted();
-      const { prompt, dropped } = call;
+      const { prompt, dropped, target: { model } } = call;
+      if (model === "fault") return await generateFault(call);
       const { responseContext } = call.client;
       checkVendorRules(responseContext.prompt, responseContext.request);
       // Like Gemini, the model supports no vendor-specific members of any other protocol.

@@ -1,4 +1,5 @@
 /** The embedded model `fault`: misbehaves as the last user text asks. `docs/reference/faults.md` describes it. */
+import { delay } from "../../abort.ts";
 import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { cutAnswerError, GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
@@ -8,27 +9,24 @@ import { yieldToEventLoop } from "../../scheduler.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import type { Incoming } from "../transport.ts";
-import type { Call, EventFeed, Upstream } from "../upstream.ts";
-import { pause } from "./delta_delay.ts";
+import type { Answer, Call, EventFeed } from "../upstream.ts";
 
 /** Events between two yields to the event loop, for endless answers. */
 const EVENTS_PER_TURN = 64;
 
+/** Longest delay of a timer, in milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /**
- * Creates the model as a source of answers. The time limits of its row and its target apply as they would to a host. If
- * the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
+ * Starts an answer of the model. The time limits of its row and its target apply as they would to a host. If the call's
+ * signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
-export function createFault(): Pick<Upstream, "generate"> {
-  return {
-    async generate(call) {
-      call.signal.throwIfAborted();
-      const { prompt } = call;
-      const fault = requestedFault(prompt, { model: call.model.id, scope: "embedded" });
-      const clock = startClock(call);
-      if (fault?.after === undefined) await playFaultBeforeAnswer(fault, { ...prompt, clock });
-      return { type: "events", feed: createFeed(fault, clock) };
-    },
-  };
+export async function generateFault(call: Call): Promise<Answer> {
+  const { prompt } = call;
+  const fault = requestedFault(prompt, { model: call.model.id, scope: "embedded" });
+  const clock = startClock(call);
+  if (fault?.after === undefined) await playFaultBeforeAnswer(fault, { ...prompt, clock });
+  return { type: "events", feed: createFeed(fault, clock) };
 }
 
 /** The parts of a call that faults need. */
@@ -176,7 +174,7 @@ function startClock({ model, target, signal }: TimedCall): Clock {
     async wait(ms, phase) {
       const phaseMs = ownMs(phase) ?? Infinity;
       const leftMs = started + totalMs - performance.now();
-      await pause(Math.min(ms, phaseMs, leftMs), anyAbort);
+      await delay(Math.min(ms, phaseMs, leftMs, MAX_TIMER_MS), anyAbort).catch(() => {});
       signal.throwIfAborted();
       if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
       throw phaseMs < leftMs ? upstreamTimeout(phase, phaseMs) : upstreamTimeout("no whole answer", totalMs);

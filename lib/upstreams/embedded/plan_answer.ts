@@ -2,7 +2,8 @@
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
 import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
-import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/mod.ts";
+import { type Json, parseJson, writeJson } from "../../json/mod.ts";
+import { LIMITS } from "./directives.ts";
 import { readLastUserTurn } from "./last_user_turn.ts";
 import { think, wantsReasoning } from "./thinking.ts";
 import { chooseCalls } from "./tool_calls.ts";
@@ -14,11 +15,6 @@ export interface PlannedAnswer {
   text: string;
   calls: ContentBlockOf<"tool_call">[];
 }
-
-/**
- * Limits of JSON answers. An answer becomes part of the next request, some levels deep, and must fit into its limits.
- */
-const ANSWER_LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /** The answer to a prompt without text to repeat. */
 export const NOTHING = "There is nothing to echo.";
@@ -64,7 +60,7 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
 /** Parses a text as JSON; `undefined` if the value does not match the schema. */
 function ownInstance(text: string, schema: Json): Json | undefined {
   try {
-    const value = parseJson(text, ANSWER_LIMITS);
+    const value = parseJson(text, LIMITS);
     return isInstance(value, schema) ? value : undefined;
   } catch {
     return undefined;

@@ -6,7 +6,7 @@ import { parseConfig } from "../../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import type { TargetOutcome } from "../../../lib/routing/health.ts";
-import { createHealth } from "../../../lib/routing/health_tracker.ts";
+import { HealthTracker } from "../../../lib/routing/health_tracker.ts";
 import type { Ending, Entry, KeptEntry, LedgerStore, UsageSource } from "../../../lib/store/ledger.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
@@ -194,7 +194,7 @@ Deno.test("admin answers about failed audits and unreadable ledgers match their 
 
 Deno.test("admin answers about health match their description in every state", async () => {
   let now = 1000.25;
-  const health = createHealth({
+  const health = new HealthTracker({
     breaker: BREAKER,
     monotonic: () => now,
     now: () => 1e12 + now,

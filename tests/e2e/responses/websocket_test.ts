@@ -343,6 +343,13 @@ Deno.test("a WebSocket answers a ping with the same bytes", async () => {
   assertEquals([...bytes.subarray(0, size)], [0x8a, 0x02, 0x68, 0x69]);
 });
 
+/** Text frames with a mask of zeros. */
+function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
+  const text = new TextEncoder().encode(message);
+  const frame = [0x81, 0x80 | text.length, 0, 0, 0, 0, ...text];
+  return new Uint8Array(Array.from({ length: count }, () => frame).flat());
+}
+
 Deno.test("a slow reader slows its upstream", async () => {
   const chunk = STREAMED.chat[1] ?? "";
   const long = chunk.replace("Hello", "x".repeat(100_000));
@@ -355,9 +362,7 @@ Deno.test("a slow reader slows its upstream", async () => {
   await using gateway = startGateway({ ...oneModel("chat", server.url), resource_limits: { drained_requests: 0 } });
   // A client that reads nothing.
   const connection = await upgradeByHand(gateway);
-  const text = new TextEncoder().encode('{"type":"response.create","model":"acme/one","input":"a"}');
-  // A text frame with a mask of zeros.
-  await connection.write(new Uint8Array([0x81, 0x80 | text.length, 0, 0, 0, 0, ...text]));
+  await connection.write(textFrames('{"type":"response.create","model":"acme/one","input":"a"}', 1));
   let seen = 0;
   await until("it comes to rest", async () => {
     seen = sent;
@@ -365,16 +370,16 @@ Deno.test("a slow reader slows its upstream", async () => {
     return sent > 0 && sent === seen;
   });
   assert(sent < 900, String(sent));
+  // Nor does it read errors, so the gateway closes the connection.
+  let isGone = false;
+  void server.requests[0]?.gone.then(() => isGone = true);
+  await until("the request is cancelled", async () => {
+    await connection.write(textFrames("{}", 500));
+    await pause(20);
+    return isGone;
+  });
   connection.close();
-  await server.requests[0]?.gone;
 });
-
-/** Text frames with a mask of zeros. */
-function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
-  const text = new TextEncoder().encode(message);
-  const frame = [0x81, 0x80 | text.length, 0, 0, 0, 0, ...text];
-  return new Uint8Array(Array.from({ length: count }, () => frame).flat());
-}
 
 Deno.test("a client that does not read its errors is disconnected", async () => {
   await using server = chatUpstream();

@@ -114,3 +114,31 @@ Deno.test("vendors get earlier reasoning of usual messages in their own form", a
     assertEquals(server.requests[0]?.json.messages, ask(after));
   }
 });
+
+Deno.test("members that only OpenRouter knows are translated for others, and its clients get their `reasoning`", async () => {
+  const [first = "", ...others] = STREAMED.chat;
+  const thought = first.replace(/"delta":\{[^}]*\}/, '"delta":{"role":"assistant","reasoning_content":"Hm."}');
+  await using server = startUpstream(() => events([thought, first, ...others].join("")));
+  const asked = { reasoning: { effort: "high" }, include_reasoning: true, usage: { include: true }, x: 1 };
+  const efforts: [vendor: string, sent: JsonObject][] = [["openai", { reasoning_effort: "high" }], [
+    "openrouter",
+    asked,
+  ]];
+  for (const [vendor, expected] of efforts) {
+    await using gateway = startGateway({
+      ...oneModel("chat", server.url),
+      upstreams: { one: { vendor, base_url: `${server.url}/v1`, api_key: { env: "UPSTREAM_KEY" } } },
+    });
+    const response = await gateway.ask("chat", prompt("chat", { ...asked, stream: true }));
+    const chunks = (await response.text()).match(/(?<=data: )\{.*/g)?.map((text) => JSON.parse(text)) ?? [];
+    assertEquals(response.headers.get("x-sluice-dropped"), null);
+    assert(chunks.at(-1)?.usage.prompt_tokens > 0, vendor);
+    const { reasoning, reasoning_effort, include_reasoning, usage, x }: JsonObject = server.requests.at(-1)?.json ?? {};
+    const sent = { reasoning, reasoning_effort, include_reasoning, usage };
+    assertEquals(JSON.parse(JSON.stringify({ ...sent, x })), { x: 1, ...expected });
+    const thoughts = chunks.map(({ choices: [choice] }) => choice?.delta.reasoning).filter((text) =>
+      text !== undefined
+    );
+    assertEquals(thoughts, vendor === "openai" ? ["Hm."] : []);
+  }
+});

@@ -27,7 +27,7 @@ Deno.test("the chat schema accepts each parameter in its range and names rejecte
     ["max_tokens", [1, null], [[0, "max_tokens"], ["9", "max_tokens"], [2 ** 53, "max_tokens"]]],
     ["temperature", [0, 2, null], [[2.1, "temperature"], [-0.1, "temperature"], ["1", "temperature"]]],
     ["top_p", [0, 1, null], [[1.1, "top_p"]]],
-    ["top_k", [0, 40, null], [[-1, "top_k"], [0.5, "top_k"]]],
+    ["top_k", [-1, 0, 40, null], [[-2, "top_k"], [0.5, "top_k"]]],
     ["min_p", [0, 1, null], [[1.1, "min_p"]]],
     ["top_a", [0, 1, null], [[-1, "top_a"]]],
     ["repetition_penalty", [0, 2, null], [[2.5, "repetition_penalty"]]],

@@ -7,7 +7,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { countReply } from "../../../lib/billing/count_prompt.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { NOTHING } from "../../../lib/upstreams/embedded/plan_answer.ts";
-import { createEcho } from "../../../lib/upstreams/embedded/echo.ts";
+import { createEmbedded } from "../../../lib/upstreams/embedded/echo.ts";
 import { assistant, call, promptOf, result, system, user } from "../../protocols/canonical/messages.ts";
 import { seeded } from "../../support/random.ts";
 import { callOf, echoFeed, echoModel, eventsOf, png, tool } from "./prompts.ts";
@@ -131,7 +131,7 @@ Deno.test("echo names parameters without effect", async () => {
     topLogprobs: 2,
   };
   const search = { type: "hosted" as const, from: "messages" as const, value: { type: "web_search_20250305" } };
-  await createEcho().generate(callOf(promptOf([user("hi")], { sampling, tools: [search], n: 1 }), { dropped }));
+  await createEmbedded().generate(callOf(promptOf([user("hi")], { sampling, tools: [search], n: 1 }), { dropped }));
   assertEquals(dropped.names, [
     "top_k",
     "frequency_penalty",
@@ -144,7 +144,7 @@ Deno.test("echo names parameters without effect", async () => {
   ]);
   const nothing = new UnsupportedParameters();
   const idle = { frequencyPenalty: 0, presencePenalty: 0, logitBias: {}, logprobs: false, topLogprobs: 0 };
-  await createEcho().generate(callOf(promptOf([user("hi")], { sampling: idle }), { dropped: nothing }));
+  await createEmbedded().generate(callOf(promptOf([user("hi")], { sampling: idle }), { dropped: nothing }));
   assertEquals(nothing.names, []);
 });
 
@@ -164,7 +164,11 @@ Deno.test("echo stops when the call is aborted", async () => {
   await assertRejects(() => feed.read(), DOMException, "Gone");
   feed.cancel();
   assertEquals(await feed.read(), undefined);
-  await assertRejects(() => createEcho().generate(callOf(promptOf([]), { signal: gone.signal })), DOMException, "Gone");
+  await assertRejects(
+    () => createEmbedded().generate(callOf(promptOf([]), { signal: gone.signal })),
+    DOMException,
+    "Gone",
+  );
 });
 
 Deno.test("echo stops when the feed is cancelled, even during a pause", async () => {

@@ -2,7 +2,7 @@
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt, ReplyEvent, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
-import { createEcho } from "../../../lib/upstreams/embedded/echo.ts";
+import { createEmbedded } from "../../../lib/upstreams/embedded/echo.ts";
 import type { Call, EventFeed } from "../../../lib/upstreams/upstream.ts";
 import { plainModel } from "../../support/plain_model.ts";
 
@@ -43,7 +43,7 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
 
 /** The feed of echo's answer. */
 export async function echoFeed(prompt: Prompt, more: Partial<Call> = {}): Promise<EventFeed> {
-  const answer = await createEcho().generate(callOf(prompt, more));
+  const answer = await createEmbedded().generate(callOf(prompt, more));
   if (answer.type !== "events") throw new TypeError("Expected events");
   return answer.feed;
 }
