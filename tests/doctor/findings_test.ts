@@ -7,7 +7,6 @@ import { checkProxies } from "../../lib/doctor/proxies.ts";
 import { noteCertificate } from "../../lib/doctor/connection.ts";
 import { runChecks } from "../../lib/doctor/run_checks.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { JsonObject } from "../../lib/json/mod.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../support/program.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
