@@ -3,7 +3,6 @@ import { countCodePoints, urlCitation } from "../canonical/citations.ts";
 import { addTokens } from "../canonical/logprobs.ts";
 import type { Citation, TextRange, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { keepPieces } from "./kept_text.ts";
 import {
   itemAdded,
   itemDone,
@@ -22,8 +21,6 @@ interface Part {
   text: string;
   annotations: JsonObject[];
   logprobs: TokenLogprob[];
-  /** The tokens of each event, which `logprobs` has, too. */
-  tokenLists: TokenLogprob[][];
   /** Number of code points before the current block, without those of `uncounted`. */
   counted: number;
   /** Text of earlier blocks that is not counted yet: only citations need the count. */
@@ -51,8 +48,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
 
   function endPart(): ResponsesEvent[] {
     if (part === undefined) return [];
-    const { kind, text, logprobs, tokenLists } = part;
-    keepPieces(logprobs, tokenLists);
+    const { kind, text, logprobs } = part;
     const value = writePart(part);
     const events: ResponsesEvent[] = [
       kind === "text"
@@ -71,16 +67,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
     const events: ResponsesEvent[] = endPart();
     if (!isAdded) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
     isAdded = true;
-    part = {
-      kind: currentKind,
-      text: "",
-      annotations: [],
-      logprobs: [],
-      tokenLists: [],
-      counted: 0,
-      uncounted: "",
-      block: "",
-    };
+    part = { kind: currentKind, text: "", annotations: [], logprobs: [], counted: 0, uncounted: "", block: "" };
     events.push({ type: "response.content_part.added", members: { ...location(), part: writePart(part) } });
     return { part, events };
   }
@@ -105,10 +92,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
       const { part, events } = openPart();
       part.text += text;
       part.block += text;
-      if (logprobs.length > 0) {
-        part.tokenLists.push(logprobs);
-        addTokens(part.logprobs, logprobs);
-      }
+      addTokens(part.logprobs, logprobs);
       events.push(
         currentKind === "text"
           ? { type: "response.output_text.delta", members: { ...location(), delta: text, logprobs } }

@@ -6,7 +6,7 @@ import type { Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { objectOf, stringOf } from "../members.ts";
 import { callItem } from "./write_call_item.ts";
-import { writeWithKeptTexts } from "./kept_text.ts";
+import { tokenKeepingWriter, type WriteJson } from "./token_keeping_writer.ts";
 import { messageItem } from "./write_message_item.ts";
 import {
   emptyItem,
@@ -28,9 +28,10 @@ const FINAL_EVENTS = new Set(["response.completed", "response.incomplete", "resp
  * not send this mark, but clients of other vendors wait for it, and those of OpenAI ignore it.
  */
 export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
-  const machine = outputItemWriter(context);
+  let writeTokens: WriteJson | undefined;
+  const write: WriteJson = (value) => (writeTokens ?? JSON.stringify)(value);
+  const machine = outputItemWriter(context, write);
   let number = 0;
-  let write: (event: JsonObject) => string = JSON.stringify;
 
   function frames(events: ResponsesEvent[]): Frame[] {
     return events.flatMap(({ type, members }) => {
@@ -41,7 +42,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
 
   return {
     push(event) {
-      if (event.type === "logprobs") write = writeWithKeptTexts;
+      if (event.type === "logprobs") writeTokens ??= tokenKeepingWriter();
       return frames(machine.push(event));
     },
     end: () => frames(machine.end()),
@@ -52,7 +53,10 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
  * Creates a writer that composes an answer from items, of which one is open at a time. An item ends when the next one
  * begins, or with the answer. Then the finish reason decides whether the item is complete.
  */
-function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, ResponsesEvent> {
+function outputItemWriter(
+  context: ResponseContext,
+  write: WriteJson = JSON.stringify,
+): Machine<ReplyEvent, ResponsesEvent> {
   const writeResponse = responseWriter(context);
   const output: JsonObject[] = [];
   const storedItems: JsonObject[] = [];
@@ -93,7 +97,7 @@ function outputItemWriter(context: ResponseContext): Machine<ReplyEvent, Respons
     const events = closeItem(status);
     const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
     const response = writeResponse(progress);
-    context.keeper?.keep?.({ id: responseId(context), output: storedItems.map(storedItem) });
+    context.keeper?.keep?.({ id: responseId(context), output: storedItems.map((item) => storedItem(item, write)) });
     return [...events, { type: `response.${status}`, members: { response } }];
   }
 
@@ -184,9 +188,9 @@ function incompleteReason(reason: FinishReason, hasRefusal: boolean): ResponsePr
 }
 
 /** Returns an output item in the form in which it is stored for later requests. */
-function storedItem(item: JsonObject): KeptAnswer["output"][number] {
+function storedItem(item: JsonObject, write: WriteJson): KeptAnswer["output"][number] {
   const id = stringOf(item.id);
-  return { text: JSON.stringify(item), ...(id !== undefined && { id }) };
+  return { text: write(item), ...(id !== undefined && { id }) };
 }
 
 /** Writes an answer that is not streamed, which is the response at the end of its stream. */
