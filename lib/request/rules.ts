@@ -80,7 +80,7 @@ function checkBlocks(blocks: readonly ContentBlock[], facts: MediaFacts): void {
     if (block.type === "vendor_specific") {
       for (const { name, url } of addressesIn(block.value)) {
         checkAddress(url, facts);
-        if (name === "url") checkModality("image", facts);
+        if (name === "source") checkModality("image", facts);
       }
     }
     if (block.type !== "media") continue;

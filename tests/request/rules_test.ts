@@ -144,6 +144,17 @@ Deno.test("checkModelRules() rejects input and tools that the model does not sup
   const file: Row = { input: ["text", "file"] };
   const media = (mediaType: string) =>
     user({ type: "media", media: { kind: "bytes", mediaType, base64: "" }, name: "a" });
+  const url = { type: "url", url: "https://example.com/a" };
+  const document = user({
+    type: "vendor_specific",
+    from: "messages",
+    value: { type: "document", source: { type: "content", content: [{ type: "image", source: url }] } },
+  });
+  const search = assistant({
+    type: "vendor_specific",
+    from: "responses",
+    value: { type: "web_search_call", action: { type: "search", sources: [url] } },
+  });
   const inResult = [assistant(call("c")), user(result("c", png(1, 1)))];
   const cases: [string, Prompt, Row, string[]][] = [
     ["image", promptOf([user(png(1, 1))]), none, ["messages"]],
@@ -155,6 +166,8 @@ Deno.test("checkModelRules() rejects input and tools that the model does not sup
     ["PDF", promptOf([media("application/pdf")]), file, ["ok"]],
     ["sound", promptOf([media("audio/wav")]), file, ["messages"]],
     ["text file", promptOf([media("text/plain")]), none, ["ok"]],
+    ["image in a document", promptOf([document]), none, ["messages"]],
+    ["sources of a search", promptOf([search]), none, ["ok"]],
     ["tools", promptOf([], { tools: [tool("t")] }), none, ["ok"]],
     ["tools", promptOf([], { tools: [tool("t")] }), { supported_parameters: ["stop"] }, ["tools"]],
     ["no tools", promptOf([]), { supported_parameters: [] }, ["ok"]],

@@ -51,7 +51,7 @@ const ADDRESS_LEVELS = 3;
 
 /**
  * Returns the addresses that a vendor may open: members named `…_url`, audio (`data`), which some hosts fetch, and the
- * images (`url`) in a document of the messages protocol.
+ * images (`source`) in a document of the messages protocol.
  */
 export function addressesIn(value: JsonObject): NamedAddress[] {
   const addresses: NamedAddress[] = [];
@@ -69,10 +69,11 @@ function findAddresses(value: Json[] | JsonObject, levels: number, addresses: Na
   for (const name in value) {
     const inner = value[name];
     if (typeof inner === "string") {
-      const isAddress = name === "url" && value.type === "url"
-        ? !/^data:/i.test(inner)
-        : (name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner);
-      if (isAddress) addresses.push({ name, url: inner });
+      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) {
+        addresses.push({ name, url: inner });
+      }
+    } else if (name === "source" && isObject(inner) && typeof inner.url === "string") {
+      if (!/^data:/i.test(inner.url)) addresses.push({ name, url: inner.url });
     } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, addresses);
   }
 }
