@@ -226,7 +226,7 @@ class TargetAttempts<T> {
       const waits = this.#toRepeat.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
       this.#waitedMs += ms;
-      // Without a candidate the wait is infinite. Another request may have got a longer pause than this one.
+      // Without a candidate the wait is infinite. Answers to other requests may have lengthened the pause meanwhile.
       if (this.#waitedMs > MAX_WAIT_MS || this.#elapsedMs() + ms > deadlineMs) return undefined;
       await pause(ms);
       const next = this.#find([...this.#remaining, ...this.#toRepeat]);

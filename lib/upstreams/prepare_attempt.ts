@@ -61,8 +61,8 @@ export function createAttemptMaker(
 
   /**
    * Returns whether the client's text can be relayed: the prompt was not truncated, the vendor knows its members, its
-   * token limit is high enough for the vendor, and none of its signatures comes from another model of the gateway. Unknown signatures are assumed to
-   * come from the upstream, which may resell models.
+   * token limit is high enough for the vendor, and none of its signatures comes from another model of the gateway.
+   * Unknown signatures are assumed to come from the upstream, which may resell models.
    */
   function canRelay(call: Call, { protocol, quirk, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;

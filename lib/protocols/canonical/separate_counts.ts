@@ -26,7 +26,7 @@ export function separateCounts(
   const excludesReasoning = reasoning !== undefined && reasoning > 0 && completion !== undefined &&
     (total === undefined ? reasoning > completion : excluded === reasoning || excluded === reasoning + cached);
   const excludesCache = cached > 0 && excluded === cached + (excludesReasoning ? reasoning : 0);
-  // Some hosts report 0 for unknown, until the last chunk or there, too: no request has an empty input.
+  // No request has an empty input: some hosts report 0 for an unknown count, in all chunks or in all but the last.
   const isInputAbsurd = prompt !== undefined && !excludesCache && (cached > prompt || prompt === 0);
   const isReasoningAbsurd = completion !== undefined && !excludesReasoning && (reasoning ?? 0) > completion;
   return {

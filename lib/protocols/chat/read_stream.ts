@@ -76,8 +76,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       hasDeltas ||= delta !== undefined && answer.hasContent;
       finish ??= readFinish(choice);
     }
-    const isOnly = choice !== undefined && Array.isArray(chunk.choices) && chunk.choices.length === 1;
-    for (const other of isOnly ? [] : objectsOf(chunk.choices)) {
+    for (const other of objectsOf(chunk.choices)) {
       const index = numberOf(other.index) ?? 0;
       if (index > 0 && index < MAX_ANSWERS) {
         others.set(index, others.get(index) === true || Boolean(stringOf(other.finish_reason)));

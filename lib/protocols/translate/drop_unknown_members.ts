@@ -106,7 +106,7 @@ function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, 
   return others as T;
 }
 
-/** Removes the `name` of a chat client's tool result, which repeats that of the call. Other messages lose theirs. */
+/** Removes the `name` of a chat client's tool result. It repeats that of the call, so it is not reported as dropped. */
 function removeResultName(message: Message, { protocol }: DropTarget): Message {
   const { blocks: [block], unknownMembers } = message;
   if (block?.type !== "tool_result" || unknownMembers?.from !== "chat" || protocol === "chat") return message;
@@ -248,7 +248,7 @@ function translateMember({ name, value, from, to }: Member): JsonObject | undefi
  */
 const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["store", "false"],
-  ["stream_options", '{"include_obfuscation":false}'],
+  ["include_obfuscation", "false"],
   ["detail", '"auto"'],
   ["modalities", '["text"]'],
   ["responseModalities", '["TEXT"]'],
