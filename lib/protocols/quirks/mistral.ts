@@ -11,7 +11,7 @@ const CALL_ID = { legal: /[A-Za-z0-9]/, max: 9, exact: true };
 
 /** Mistral answers 422 ("Extra inputs are not permitted") to members that it does not know. */
 export const mistral: Quirk = {
-  dialect: { ...compatible.dialect, callId: CALL_ID, unsignedReasoning: true },
+  dialect: { ...compatible.dialect, unsignedReasoning: true },
   changesAllMessages: true,
   body(body, prompt, dropped, row) {
     const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
