@@ -15,8 +15,8 @@ export const groq: Quirk = {
   body(body, prompt, dropped, row) {
     const isWanted = typeof body.reasoning_effort === "string" && wantsThinking(prompt.reasoning) === true;
     const others = mapMessages(compatibleBody(body, dropped), keepKnownMembers(MESSAGES, prompt, { dropped, row }));
-    // Models without reasoning refuse `reasoning_format`; so does Groq itself beside `include_reasoning`.
-    if (!isWanted || others.reasoning_format !== undefined || others.include_reasoning !== undefined) return others;
+    // Models without reasoning refuse `reasoning_format`.
+    if (!isWanted || others.reasoning_format !== undefined) return others;
     return { ...others, reasoning_format: "parsed" };
   },
 };

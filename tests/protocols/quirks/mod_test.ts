@@ -151,11 +151,6 @@ Deno.test("groq is asked to keep reasoning out of the text", () => {
       body: { reasoning_effort: "none" },
       rewritten: { reasoning_effort: "none" },
     },
-    {
-      prompt,
-      body: { reasoning_effort: "high", include_reasoning: false },
-      rewritten: { reasoning_effort: "high", include_reasoning: false },
-    },
   ]);
 });
 
