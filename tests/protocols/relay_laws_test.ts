@@ -179,6 +179,16 @@ Deno.test("relayed chat streams number the calls as the gateway reads them", () 
   assert(calls > 20, `${calls} calls`);
 });
 
+Deno.test("a relayed chat stream keeps the calls of as many answers as a request can ask for", () => {
+  const machine = RELAYS.chat.machine(responseContextOf("chat"));
+  const delta = { tool_calls: [{ function: { name: "f" } }] };
+  const sent = Array.from(
+    { length: 200 },
+    (_, index) => machine.push({ data: JSON.stringify({ choices: [{ index, delta }] }) }),
+  ).flat();
+  assertEquals([sent.length, sent.filter(({ data }) => data.includes('"index":0}')).length], [200, 128]);
+});
+
 Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {
   for (const recorded of STREAMS) {
     const frames = play(recorded);

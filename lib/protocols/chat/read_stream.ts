@@ -19,7 +19,7 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 const MAX_ID_LENGTH = 256;
 
 /** Most answers that a request can ask for (`n`). */
-const MAX_ANSWERS = 128;
+export const MAX_ANSWERS = 128;
 
 /**
  * Creates a reader of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with

@@ -19,7 +19,7 @@ import { stringOf } from "../members.ts";
 import { editElements, editMember, type Relay } from "../relay.ts";
 import { type BegunCall, CallFinder } from "./call_finder.ts";
 import { thinkingText } from "./chat_reply_reader.ts";
-import { chatTemplateRule } from "./read_stream.ts";
+import { chatTemplateRule, MAX_ANSWERS } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
@@ -37,6 +37,7 @@ export const chatRelay: Relay = {
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
+    // It has state, but the rule below applies to no chunk with calls, so each chunk is numbered once.
     const numberCalls = callNumberer();
     const editText = (chunk: ObjectText) => editChunk(chunk, context, numberCalls);
     const edit = templateEdit((data) => editText(scanMembers(data)), chatTemplateRule);
@@ -80,8 +81,11 @@ function callNumberer(): (chunk: string) => string {
   function editChoice(choice: string): string {
     const span = findValue(choice, ["index"]);
     const index = span === undefined ? "0" : choice.slice(span.start, span.end);
-    const finder = finders.get(index) ?? new CallFinder();
-    finders.set(index, finder);
+    let finder = finders.get(index);
+    if (finder === undefined) {
+      if (finders.size >= MAX_ANSWERS) return choice;
+      finders.set(index, finder = new CallFinder());
+    }
     const callsOfDelta = new Set<BegunCall>();
     return editMember(
       choice,
