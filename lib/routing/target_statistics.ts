@@ -23,6 +23,7 @@ export class OutcomeWindow {
     const index = this.#slot % SLOTS;
     this.#all[index] = (this.#all[index] ?? 0) + 1;
     if (failed) this.#failed[index] = (this.#failed[index] ?? 0) + 1;
+    // The request counts only once, as a failure.
     const slot = succeededAt === undefined ? -Infinity : Math.floor(succeededAt / this.#slotMs);
     if (slot <= this.#slot - SLOTS) return;
     const former = slot % SLOTS;

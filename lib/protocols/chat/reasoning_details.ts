@@ -22,7 +22,7 @@ const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC_FORMAT, "anthro
 /** The members of an assistant message that have reasoning. */
 export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reasoning_content", "reasoning"] as const;
 
-/** The members of LiteLLM's messages that repeat both; its clients send them back with the whole message. */
+/** Members of LiteLLM's messages that repeat the reasoning. Its clients send them back with the whole message. */
 export const INNER_REASONING_MEMBERS = { provider_specific_fields: new Set(["reasoning_details", "reasoning"]) };
 
 /**

@@ -55,22 +55,23 @@ const MESSAGES: KnownMembers = {
   },
 };
 
+/** The members of a call that Mistral knows. */
 const CALL_MEMBERS = ["id", "type", "function", "index"];
 
-/** Makes the ids of calls and results legal: another model may have made the calls. */
+/** Makes the ids of calls and results legal, and removes unknown members of calls: another model may have made them. */
 function withLegalIds(message: JsonObject): JsonObject {
-  const { tool_calls: calls, tool_call_id: id } = message;
-  const legalId = typeof id === "string" ? legalCallId(id, CALL_ID) : id;
-  const legalCalls = listOf(calls).map(withLegalId);
-  const areLegal = legalId === id && legalCalls.every((call, index) => call === listOf(calls)[index]);
-  if (areLegal) return message;
-  return legalId === id ? { ...message, tool_calls: legalCalls } : { ...message, tool_call_id: legalId };
+  const calls = listOf(message.tool_calls);
+  const legalCalls = calls.map((call) => isObject(call) ? withLegalId(withKnownMembers(call), "id") : call);
+  const legal = withLegalId(message, "tool_call_id");
+  return calls.every((call, index) => call === legalCalls[index]) ? legal : { ...legal, tool_calls: legalCalls };
 }
 
-function withLegalId(call: Json): Json {
-  if (!isObject(call)) return call;
-  const known = omit(call, Object.keys(call).filter((name) => !CALL_MEMBERS.includes(name)));
-  const { id } = known;
+function withKnownMembers(call: JsonObject): JsonObject {
+  return omit(call, Object.keys(call).filter((name) => !CALL_MEMBERS.includes(name)));
+}
+
+function withLegalId(object: JsonObject, name: "id" | "tool_call_id"): JsonObject {
+  const id = object[name];
   const legalId = typeof id === "string" ? legalCallId(id, CALL_ID) : id;
-  return legalId === id ? known : { ...known, id: legalId };
+  return legalId === id ? object : { ...object, [name]: legalId };
 }
