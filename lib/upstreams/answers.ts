@@ -88,7 +88,8 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
       cause: read.cause,
     });
   }
-  const error = read.with({ fault, vendor });
+  // Only the operator can give the gateway another key, or pay.
+  const error = read.with({ fault, vendor, ...(fault !== "status" && { final: true }) });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
   return error.with({ retryAfterMs });

@@ -38,7 +38,7 @@ overEach(
         "unknown_parameter",
         false,
       ],
-      [401, refusal({ code: "invalid_api_key" }), "upstream", undefined, false],
+      [401, refusal({ code: "invalid_api_key" }), "upstream", undefined, true],
       [403, refusal({}), "upstream", "upstream_refused", true],
       [413, refusal({}), "too_large", undefined, false],
       [429, refusal({ code: "rate_limit_exceeded" }), "exhausted", undefined, false],
