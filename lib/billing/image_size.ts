@@ -1,4 +1,5 @@
 /** Reads the width and height of an image from its header, without decoding it. */
+import type { CharCodes } from "../json/mod.ts";
 
 /** Size of an image in pixels, before any rotation by its metadata. */
 export interface ImageSize {
@@ -25,7 +26,7 @@ export function imageSize(bytes: Uint8Array): ImageSize | undefined {
  * Reads the size of an image in base64 (standard alphabet, padded, no white space). Returns undefined as `imageSize`
  * does, and if a character of the header is not base64. Decodes only the bytes that it reads.
  */
-export function imageSizeBase64(base64: string): ImageSize | undefined {
+export function imageSizeBase64(base64: CharCodes): ImageSize | undefined {
   return readSize((offset) => {
     const group = Math.floor(offset / 3) * 4;
     const byteInGroup = offset % 3;

@@ -1,7 +1,7 @@
 /** Lists the parts of a prompt that a model reads, and estimates the tokens of images, files and texts by size. */
 import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
 import { PDF_BASE64 } from "../protocols/canonical/media.ts";
-import { type JsonObject, writeEachSliced } from "../json/mod.ts";
+import { type CharCodes, type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
 import { countPdfPages, type InflateBudget, inflateBudget, pagesBySize } from "./pdf_pages.ts";
@@ -150,7 +150,7 @@ export function pagesOf(media: Media): number {
 }
 
 /** Estimates the tokens of an image by its size in pixels. */
-export function imageTokens(base64: string): number {
+export function imageTokens(base64: CharCodes): number {
   const size = imageSizeBase64(base64);
   if (size === undefined) return TOKENS_OF_UNKNOWN_MEDIA;
   const scale = Math.min(1, MAX_IMAGE_SIDE / Math.max(size.width, size.height));

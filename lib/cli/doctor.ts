@@ -9,6 +9,8 @@ import { statusAt } from "./health.ts";
 import { originOf } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
 import { counted, jsonText, writeOut } from "./output.ts";
+import { warningText } from "./warnings/warning.ts";
+import { configWarnings } from "./warnings/warnings.ts";
 
 /** Longest duration of each step, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -55,17 +57,17 @@ export async function doctor(
   async function findAll(): Promise<Finding[]> {
     try {
       loaded = await load();
-      const { config, path } = loaded;
+      const { config } = loaded;
       const long = switches.has("long") ? { longMs: LONG_SILENCE_MS } : {};
-      return await runChecks({
+      const checks = await runChecks({
         config,
-        path,
         now: Date.now,
         timeoutMs: TIMEOUT_MS,
         env,
         isServing: () => isServing ??= isAlive(originOf(config.listen)),
         ...(url !== undefined && { public: { url, model, key, ...long } }),
       });
+      return [...settingFindings(loaded), ...checks];
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       return error.problems.map((what) => ({
@@ -76,6 +78,18 @@ export async function doctor(
       }));
     }
   }
+}
+
+/** Returns the findings about a valid configuration: the warnings of `check`. */
+function settingFindings(loaded: LoadedConfig): Finding[] {
+  const { path, variable } = loaded;
+  const source = path ?? variable;
+  const what = source === undefined ? "There is no file: the built-in one is valid" : `"${source}" is valid`;
+  const warnings = configWarnings(loaded, Date.now()).map(warningText);
+  return [
+    { about: "configuration", level: "ok", what },
+    ...warnings.map((what): Finding => ({ about: "configuration", level: "warning", what })),
+  ];
 }
 
 async function isAlive(origin: string): Promise<boolean> {

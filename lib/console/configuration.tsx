@@ -127,13 +127,11 @@ export function changeConfiguration(request: Request, context: RouteContext): Pr
 const runningChecks = new WeakMap<Config, Promise<Finding[]>>();
 
 /** Runs the checks of `sluice doctor` in this process. */
-function runDoctor({ config, reloader, now }: Gateway): Promise<Finding[]> {
+function runDoctor({ config, now }: Gateway): Promise<Finding[]> {
   const running = runningChecks.get(config);
   if (running !== undefined) return running;
-  const { source } = reloader.status();
   const checks = runChecks({
     config,
-    ...(source !== "built in" && { path: source }),
     now,
     timeoutMs: CHECK_TIMEOUT_MS,
     env: (name) => Deno.env.get(name),

@@ -11,7 +11,7 @@ export interface Finding {
   level: Level;
   /** The finding, in one sentence. */
   what: string;
-  /** The remedy, in one sentence; absent if there is no problem. */
+  /** The remedy, in one sentence; absent if there is no problem, or if `what` names it. */
   advice?: string;
 }
 

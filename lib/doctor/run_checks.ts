@@ -7,7 +7,6 @@ import { checkJournal } from "./journal.ts";
 import { checkPostgres } from "./postgres.ts";
 import { checkProxies } from "./proxies.ts";
 import { checkRedis } from "./redis.ts";
-import { checkSettings } from "./settings.ts";
 import { checkPublicUrl, type PublicUrlOptions } from "./public_url.ts";
 import { rememberSecret } from "../secret.ts";
 import { createAddressGuard } from "../upstreams/address_guard.ts";
@@ -17,8 +16,6 @@ import { checkUpstream, type UpstreamCheckOptions } from "./upstream.ts";
 /** Options of the checks. */
 export interface DoctorOptions extends UpstreamCheckOptions {
   config: Config;
-  /** Path of the configuration file; absent: the configuration is built in. */
-  path?: string;
   /** Absent: the public URL is not checked. */
   public?: Omit<PublicUrlOptions, "timeoutMs" | "trusted">;
   /** Returns whether a gateway answers at the address of the configuration; absent: this process is that gateway. */
@@ -27,7 +24,7 @@ export interface DoctorOptions extends UpstreamCheckOptions {
 
 /** Runs all checks. The findings contain no secrets. */
 export async function runChecks(
-  { config, path, isServing, public: publicOptions, ...options }: DoctorOptions,
+  { config, isServing, public: publicOptions, ...options }: DoctorOptions,
 ): Promise<Finding[]> {
   if (publicOptions?.key !== undefined) rememberSecret(publicOptions.key);
   const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: HttpUpstreamConfig }[] =>
@@ -48,7 +45,6 @@ export async function runChecks(
     ),
   ]);
   const findings = [
-    ...checkSettings(config, path),
     ...store,
     ...database,
     ...limits,

@@ -1,4 +1,5 @@
 /** Starts an image request at a target, and watches its time limit and its client. */
+import { abortable } from "../abort.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -116,13 +117,9 @@ function reportingFailures(
 /** Returns a feed whose reads reject once the signal aborts, even if the upstream ignores the signal. */
 function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
   return {
-    read() {
-      return new Promise((resolve, reject) => {
-        const abort = () => reject(signal.reason);
-        if (signal.aborted) return abort();
-        signal.addEventListener("abort", abort, { once: true });
-        feed.read().then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-      });
+    async read() {
+      signal.throwIfAborted();
+      return await abortable(feed.read(), signal);
     },
     cancel: () => feed.cancel(),
   };

@@ -2,7 +2,7 @@
 export { JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
 export { type JsonDocument, parseDocument, parseJson } from "./parse.ts";
 export { parsePlain, tryParse } from "./plain.ts";
-export type { ContentSizes, ScanPlan } from "./scan.ts";
+export type { CharCodes, ContentSizes, ScanPlan } from "./scan.ts";
 export * as shapes from "./shape.ts";
 export {
   documentSize,

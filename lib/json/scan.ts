@@ -2,7 +2,6 @@
  * Finds the members of a JSON object in UTF-8, and checks the shapes of some of them without creating their values. It
  * needs the strings that `findStrings` has found. Bodies of other shapes, and malformed ones, are left to the parsers.
  */
-import { Buffer } from "node:buffer";
 import { skipSpace } from "./fast_parser.ts";
 import type { JsonLimits, Member } from "./lexer.ts";
 import type { Shape } from "./shape.ts";
@@ -42,25 +41,27 @@ export interface ContentSizes {
   entries: ReadonlyMap<string, number>;
 }
 
-/** The images of a body. Their base64 is copied from the body when it is read. */
+/** A text of which single characters are read, as of a string. */
+export type CharCodes = Pick<string, "charCodeAt">;
+
+/** The images of a body. Their base64 is read where it is in the body: an image may have megabytes. */
 class ImageTexts {
   readonly count: number;
-  readonly #body: Uint8Array<ArrayBuffer>;
+  readonly #body: Uint8Array;
   /** Start and end of each image's base64. */
   readonly #ends: readonly number[];
 
-  constructor(body: Uint8Array<ArrayBuffer>, ends: readonly number[]) {
+  constructor(body: Uint8Array, ends: readonly number[]) {
     this.#body = body;
     this.#ends = ends;
     this.count = ends.length / 2;
   }
 
   /** Returns the base64 of each image. */
-  read(): string[] {
-    const { buffer, byteOffset, byteLength } = this.#body;
-    const body = Buffer.from(buffer, byteOffset, byteLength);
+  read(): CharCodes[] {
     return Array.from({ length: this.count }, (_, index) => {
-      return body.toString("latin1", this.#ends[index * 2], this.#ends[index * 2 + 1]);
+      const text = this.#body.subarray(this.#ends[index * 2], this.#ends[index * 2 + 1]);
+      return { charCodeAt: (at) => text[at] ?? NaN };
     });
   }
 }

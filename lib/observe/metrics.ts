@@ -4,7 +4,7 @@
  */
 import { formatUsd } from "../billing/money.ts";
 import type { Entry } from "../store/ledger.ts";
-import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
+import type { Counter, Histogram, MetricDeclarations, Reading } from "./registry.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 /** Upper bounds of histogram buckets, in seconds: from cached answers to images that take minutes. */
@@ -53,7 +53,7 @@ export interface RequestMetrics {
 }
 
 /** Declares the metrics of requests. */
-export function requestMetrics(registry: Registry): RequestMetrics {
+export function requestMetrics(registry: MetricDeclarations): RequestMetrics {
   const requests = registry.counter("sluice_requests_total", {
     help: "Ended requests, by their ending.",
     labels: ["endpoint", "model", "upstream", "status_class", "ending"],
@@ -193,7 +193,7 @@ const MAX_BREAKERS = 150;
 const MAX_GROUP_READINGS = 40;
 
 /** Declares the metrics whose values are read from the gateway. */
-export function vitalMetrics(registry: Registry, vitals: Vitals): void {
+export function vitalMetrics(registry: MetricDeclarations, vitals: Vitals): void {
   const gauge = (name: string, help: string, value: () => number) =>
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
   gauge("sluice_open_requests", "Running requests, including streams.", vitals.openRequests);

@@ -4,7 +4,7 @@ import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
 import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
-import { createRegistry } from "./registry.ts";
+import { Registry } from "./registry.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
 /** Functions that read those values of metrics that the observer does not know itself. */
@@ -18,7 +18,7 @@ export class Observer {
   readonly loop: EventLoopMonitor;
   readonly #monotonic: () => number;
   readonly #now: () => number;
-  readonly #registry = createRegistry();
+  readonly #registry = new Registry();
   /** Metrics of what happens within requests. */
   readonly counts: RequestMetrics = requestMetrics(this.#registry);
   #requests = 0;

@@ -38,22 +38,8 @@ export interface FamilyOptions {
   labels?: readonly string[];
 }
 
-/** All metrics and their rendering. */
-export interface Registry {
-  /** Declares a counter. */
-  counter(name: string, options: FamilyOptions): Counter;
-  /** Declares a counter of amounts. `write` formats an amount as a decimal number. */
-  amounts(name: string, options: FamilyOptions & { write: (amount: bigint) => string }): AmountCounter;
-  /** Declares a histogram. `buckets` are ascending upper bounds. */
-  histogram(name: string, options: FamilyOptions & { buckets: readonly number[] }): Histogram;
-  /** Declares values that are read at each rendering. Only the first `maxSeries` are shown; absent: one. */
-  read(
-    name: string,
-    options: FamilyOptions & { type: "gauge" | "counter"; maxSeries?: number; from: () => readonly Reading[] },
-  ): void;
-  /** Renders everything in the text format 0.0.4. */
-  render(): string;
-}
+/** What declarations of metrics need of a registry. */
+export type MetricDeclarations = Pick<Registry, "counter" | "amounts" | "histogram" | "read">;
 
 /** A node in the tree of series. Each level of the tree stands for a label. */
 interface TreeNode<S> {
@@ -64,23 +50,20 @@ interface TreeNode<S> {
 }
 
 /**
- * Creates an empty registry. Each metric reserves the lines of a series `other`, which collects everything beyond the
- * bound.
+ * All metrics and their rendering. Each metric reserves the lines of a series `other`, which collects everything beyond
+ * the bound.
  */
-export function createRegistry(maxLines = MAX_LINES): Registry {
-  return new SeriesRegistry(maxLines);
-}
-
-class SeriesRegistry implements Registry {
+export class Registry {
   readonly #maxLines: number;
   /** Functions that render a metric, by its name. */
   readonly #families = new Map<string, () => string>();
   #reservedLines = 0;
 
-  constructor(maxLines: number) {
+  constructor(maxLines = MAX_LINES) {
     this.#maxLines = maxLines;
   }
 
+  /** Declares a counter. */
   counter(name: string, { help, labels = [] }: FamilyOptions): Counter {
     const series = this.#seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0 }) });
     if (labels.length === 0) series.find([]);
@@ -96,6 +79,7 @@ class SeriesRegistry implements Registry {
     };
   }
 
+  /** Declares a counter of amounts. @param options `write` formats an amount as a decimal number */
   amounts(
     name: string,
     { help, labels = [], write }: FamilyOptions & { write: (amount: bigint) => string },
@@ -113,6 +97,7 @@ class SeriesRegistry implements Registry {
     };
   }
 
+  /** Declares a histogram. @param options `buckets`: ascending upper bounds */
   histogram(name: string, { help, labels = [], buckets }: FamilyOptions & { buckets: readonly number[] }): Histogram {
     // One line per bucket, one for the unbounded bucket, the sum and the count.
     const lines = buckets.length + 3;
@@ -144,6 +129,7 @@ class SeriesRegistry implements Registry {
     };
   }
 
+  /** Declares values that are read at each rendering. Only the first `maxSeries` are shown; absent: one. */
   read(
     name: string,
     { help, type, maxSeries = 1, from }: FamilyOptions & {
@@ -163,6 +149,7 @@ class SeriesRegistry implements Registry {
     });
   }
 
+  /** Renders everything in the text format 0.0.4. */
   render(): string {
     let out = "";
     for (const write of this.#families.values()) out += write();

@@ -8,6 +8,12 @@ import { cutAfterFault, type FastPathValidator, fastPathValidator } from "./fast
 /** Limits of a request: the number of items of each kind. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
 
+/** Checks the number of images or tools. @throws {GatewayError} `invalid`, if there are too many */
+export function checkCount(what: "images" | "tools", count: number, param: string): void {
+  if (count <= COUNTS[what]) return;
+  throw new GatewayError("invalid", `Too many ${what}: ${count}, at most ${COUNTS[what]} are allowed`, { param });
+}
+
 /** A JSON object that is not validated: a JSON Schema, metadata, a hosted tool. */
 export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string(), z.unknown());
 

@@ -49,6 +49,8 @@ export class RedisResponses implements SharedResponses {
       commandTimeout: COMMAND_TIMEOUT_MS,
       // Reconnects after a call without a reply: its connection may be lost although no error was reported.
       socketTimeout: COMMAND_TIMEOUT_MS,
+      // After a failover, the server of this connection may be a replica.
+      reconnectOnError: ({ message }) => message.startsWith("READONLY"),
       retryStrategy: (times) => Math.min(times * 100, MAX_RECONNECT_MS),
       protocol: 2,
       disableClientInfo: true,

@@ -11,7 +11,7 @@ import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
 import { plainText } from "../text.ts";
-import { deadlineMs, type Routing } from "./targets.ts";
+import { type Routing, targetMs } from "./targets.ts";
 import { type Health, type Permit, type TargetKey, targetName } from "../routing/health.ts";
 
 /** Longest message of an attempt or a failure, in UTF-16 code units. */
@@ -24,15 +24,16 @@ const MAX_MESSAGE_LENGTH = 300;
  */
 export function tryTargets<T>(
   gateway: Omit<Routing, "upstreams">,
-  { requestId, signal, meter, deadlineMs: maxMs, ...own }:
+  { requestId, signal, meter, ...own }:
     & Pick<AttemptOptions<T>, "choices" | "key" | "atMostOnce" | "send" | "isOver">
     & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "recordAttempt" | "skip"> }
     & Partial<Pick<AttemptOptions<T>, "deadlineMs">>,
 ): Promise<T> {
   const { health, config, observer, monotonic, random } = gateway;
+  const [first] = own.choices;
   return attemptTargets({
+    deadlineMs: first === undefined ? config.images.total_ms : targetMs(first, config),
     ...own,
-    deadlineMs: maxMs ?? deadlineMs(own.choices, gateway),
     health,
     maxAttempts: config.routing.attempts,
     monotonic,

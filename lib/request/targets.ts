@@ -104,13 +104,6 @@ export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { 
   return target.timeouts?.total_ms ?? model.timeouts?.total_ms ?? row.timeouts.total_ms;
 }
 
-/**
- * Returns the time after a request's arrival in which attempts may begin, in ms: the time limit of its first target.
- */
-export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
-  return first === undefined ? config.images.total_ms : targetMs(first, config);
-}
-
 /** Returns the longest time that a request can last, in milliseconds: the sum of the time limits of all its targets. */
 export function longestMs(candidates: readonly { model: Model }[], config: Config): number {
   let ms = 0;

@@ -7,7 +7,7 @@ import type { Gateway } from "../gateway.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain, scanElements, writeJson } from "../json/mod.ts";
 import type { AnswerKeeper, Frame } from "../protocols/codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../protocols/members.ts";
-import { responses } from "../protocols/responses/mod.ts";
+import { COMPLETE_EVENTS, responses } from "../protocols/responses/mod.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { JsonBody } from "../server/body.ts";
 import { formatFrame, SseReader } from "../server/sse.ts";
@@ -91,15 +91,13 @@ function compactEvents(compaction: Compaction): TransformStream<Uint8Array, Uint
 
 /** Events that are passed on unchanged. */
 const PASSED_EVENTS = new Set(["response.created", "response.in_progress", "response.failed", "error"]);
-/** Events that end a successful answer. */
-const FINAL_EVENTS = new Set(["response.completed", "response.incomplete"]);
 
 async function compactFrame(frame: Frame, compaction: Compaction): Promise<string> {
   if (frame.data === "[DONE]") return formatFrame(frame);
   const ending = parseJson(frame.data);
   const event = frame.event ?? (isObject(ending) ? stringOf(ending.type) : undefined) ?? "";
   if (PASSED_EVENTS.has(event)) return formatFrame(frame);
-  if (!FINAL_EVENTS.has(event)) return "";
+  if (!COMPLETE_EVENTS.has(event)) return "";
   const response = isObject(ending) ? objectOf(ending.response) : undefined;
   if (!isObject(ending) || response === undefined) return "";
   const compacted = await compact(response, compaction);

@@ -79,6 +79,8 @@ export interface Permit {
   readonly isTrial: boolean;
   /** Tickets of the breaker for all keys, and of the one for this key, if there is one. */
   readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
+  /** When its answer began, by the monotonic clock; absent: it has not. */
+  succeededAt?: number;
 }
 
 /**

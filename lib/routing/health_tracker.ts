@@ -154,7 +154,7 @@ export class HealthTracker {
     return { why: quarantineMs > 0 ? "quarantined" : openMs > 0 ? "open" : "cooling", waitMs };
   }
 
-  /** Counts an outcome. An answer that begins and then breaks off is reported twice. */
+  /** Counts an outcome. An answer that begins and then breaks off is reported twice, and counts as a failure. */
   report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(permit.target);

@@ -90,6 +90,7 @@ export class TargetHealth {
    */
   succeed(permit: Permit, now: number): BreakerScope[] {
     const { tickets, key } = permit;
+    permit.succeededAt = now;
     const closed: BreakerScope[] = [];
     const keyScope = this.clients.byKey.get(key);
     if (keyScope?.breaker.isCurrent(tickets.client ?? NO_TICKET)) {
@@ -145,7 +146,8 @@ export class TargetHealth {
     const ticket = tickets.client ?? NO_TICKET;
     if (keyScope.breaker.isCurrent(ticket)) {
       if (!keyScope.breaker.isOpen) {
-        keyScope.outcomes.add(true, now);
+        // Without a ticket, the key had no scope that could count the beginning of the answer.
+        keyScope.outcomes.add(true, now, tickets.client && permit.succeededAt);
         if (isKeyFailure) reopened.push(keyScope);
       } else if (isDecisive(keyScope.breaker, ticket, now)) reopened.push(keyScope);
     }
@@ -159,7 +161,7 @@ export class TargetHealth {
       this.#endedStreak = undefined;
     }
     this.#connectFailures = isUnreachable ? this.#connectFailures + 1 : 0;
-    this.all.outcomes.add(true, now);
+    this.all.outcomes.add(true, now, permit.succeededAt);
     this.streak.add(permit.key);
   }
 

@@ -17,12 +17,16 @@ export class OutcomeWindow {
     this.#slotMs = windowMs / SLOTS;
   }
 
-  /** Counts a request. */
-  add(failed: boolean, now: number): void {
+  /** Counts a request. @param succeededAt when it was counted as a success before; absent: it was not */
+  add(failed: boolean, now: number, succeededAt?: number): void {
     this.#moveTo(now);
     const index = this.#slot % SLOTS;
     this.#all[index] = (this.#all[index] ?? 0) + 1;
     if (failed) this.#failed[index] = (this.#failed[index] ?? 0) + 1;
+    const slot = succeededAt === undefined ? -Infinity : Math.floor(succeededAt / this.#slotMs);
+    if (slot <= this.#slot - SLOTS) return;
+    const former = slot % SLOTS;
+    this.#all[former] = Math.max(this.#failed[former] ?? 0, (this.#all[former] ?? 0) - 1);
   }
 
   /** Returns the requests in the window, and how many of them failed. */

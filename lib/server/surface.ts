@@ -71,7 +71,7 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
   }
   for (const [key, row] of Object.entries(access)) {
     if (!keys.includes(key)) throw new RangeError(`Cannot use the access row "${key}": there is no such route`);
-    const isForOperators = isOperatorRow(row);
+    const isForOperators = isOperatorCredential(row.credential);
     if (isForOperators !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
       throw new RangeError(
         `Cannot use the access row "${key}": operators' credentials are for /admin, and /admin for them`,
@@ -82,9 +82,4 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }
   }
-}
-
-/** Returns whether a row requires credentials of operators. */
-function isOperatorRow(row: Access | undefined): boolean {
-  return row !== undefined && isOperatorCredential(row.credential);
 }

@@ -1,4 +1,5 @@
 /** Upstreams with OpenAI's images API. */
+import { delay } from "../abort.ts";
 import type { Pricing } from "../catalog/price_schema.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
@@ -139,13 +140,10 @@ async function firstStart(starts: readonly Promise<ImageFeed>[]): Promise<ImageF
 
 /** Waits for a start, but at most `HEAD_WAIT_MS`. */
 async function withinHeadWait(start: Promise<unknown>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const wait = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, HEAD_WAIT_MS);
-  });
+  const hasStarted = new AbortController();
   try {
-    await Promise.race([start, wait]);
+    await Promise.race([start, delay(HEAD_WAIT_MS, hasStarted.signal)]);
   } finally {
-    clearTimeout(timer);
+    hasStarted.abort();
   }
 }

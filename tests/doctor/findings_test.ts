@@ -5,10 +5,8 @@ import { rememberSecret } from "../../lib/secret.ts";
 import { checkStoreFiles } from "../../lib/doctor/store_files.ts";
 import { checkProxies } from "../../lib/doctor/proxies.ts";
 import { noteCertificate } from "../../lib/doctor/connection.ts";
-import { checkSettings } from "../../lib/doctor/settings.ts";
 import { runChecks } from "../../lib/doctor/run_checks.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { JsonObject } from "../../lib/json/mod.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../support/program.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
@@ -72,28 +70,6 @@ Deno.test("proxies are shown without passwords, and one for a local host is a wa
   assertEquals(look({}), [far, near]);
   assertEquals(look({ NO_PROXY: "*" }), [near, "warning: NO_PROXY is *, which exempts names but not addresses"]);
   assertEquals(look({ NO_PROXY: "*, 10.0.0.0/8" }), ["ok: None: every upstream is reached directly"]);
-});
-
-Deno.test("a valid configuration may have warnings", () => {
-  const cases: [JsonObject, RegExp][] = [
-    [{ upstreams: { a: { vendor: "openai", api_key: { env: "K" } } } }, /No model has a target at upstream "a"/],
-    [
-      { upstreams: { a: { vendor: "vllm", base_url: "http://far.test/v1", api_key: { env: "K" } } } },
-      /travels unencrypted to far.test/,
-    ],
-    [{ listen: { hostname: "0.0.0.0" } }, /listens on 0.0.0.0 without TLS/],
-    [{ groups: { default: { ips: ["10.0.0.0/8"] } } }, /address rules, but no trusted_proxies/],
-    [{ store: "memory:" }, /keys and bills end with the process/],
-  ];
-  for (const [file, form] of cases) {
-    const warnings = checkSettings(parseConfig(file, () => KEY), "f.jsonc").filter(({ level }) => level === "warning");
-    assertEquals(warnings.filter(({ what }) => form.test(what)).length, 1, JSON.stringify(warnings));
-  }
-  const near = { upstreams: { a: { vendor: "vllm", base_url: "http://127.0.0.1:1/v1", api_key: { env: "K" } } } };
-  assertEquals(lines(checkSettings(parseConfig(near, () => KEY), undefined)), [
-    "ok: There is no file: the built-in one is valid",
-    'warning: No model has a target at upstream "a"',
-  ]);
 });
 
 Deno.test("store files: modes, disk space and owner", async () => {

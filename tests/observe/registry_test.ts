@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { createRegistry } from "../../lib/observe/registry.ts";
+import { Registry } from "../../lib/observe/registry.ts";
 import { lint, readExposition, valueOf } from "../e2e/observe/exposition.ts";
 
 Deno.test("Registry renders counters, amounts, histograms and readings in Prometheus format", () => {
-  const registry = createRegistry();
+  const registry = new Registry();
   const counter = registry.counter("a_total", { help: "Things.", labels: ["kind"] });
   const plain = registry.counter("b_total", { help: "Others." });
   const amounts = registry.amounts("usd_total", { help: "Money.", labels: ["group"], write: (n) => `${n}.5` });
@@ -34,7 +34,7 @@ Deno.test("Registry renders counters, amounts, histograms and readings in Promet
 });
 
 Deno.test("Registry escapes any label value", () => {
-  const registry = createRegistry();
+  const registry = new Registry();
   const counter = registry.counter("a_total", { help: "Back\\slash\nand line.", labels: ["kind"] });
   const values = ['"', "\\", "\n", 'a"} 1\nb_total{x="', "\\n", "ä\u{1f600}", "", "}"];
   for (const value of values) counter.add([value]);
@@ -43,7 +43,7 @@ Deno.test("Registry escapes any label value", () => {
 });
 
 Deno.test("Registry bounds the number of series and loses no count", () => {
-  const registry = createRegistry(100);
+  const registry = new Registry(100);
   const one = registry.counter("a_total", { help: "One.", labels: ["x", "y"] });
   const histogram = registry.histogram("b_seconds", { help: "Two.", labels: ["x"], buckets: [1, 2, 3] });
   const three = registry.counter("c_total", { help: "Three.", labels: ["x"] });
@@ -64,7 +64,7 @@ Deno.test("Registry bounds the number of series and loses no count", () => {
 });
 
 Deno.test("Registry rejects invalid, duplicate and too many names", () => {
-  const registry = createRegistry(2);
+  const registry = new Registry(2);
   registry.counter("a_total", { help: "A." });
   assertThrows(() => registry.counter("a_total", { help: "A." }), RangeError, "two metrics");
   assertThrows(() => registry.counter("A-b", { help: "A." }), RangeError, "name a metric");

@@ -97,6 +97,23 @@ Deno.test("tokens of a stop sequence that the gateway enforces are cut with it",
     const [block] = aggregateEvents(reply.flatMap((event) => machine.push(event))).blocks;
     assertEquals(block, { type: "text", text: "Hi ", logprobs: [HI] });
   }
+  // The stop sequence begins in one delta and ends in the next.
+  const token = (text: string) => ({ token: text, logprob: 0, bytes: null, top_logprobs: [] });
+  const pieces = ["One", " two", " th", "ree", "!"];
+  for (const [stop, text] of [["three", "One two "], ["two th", "One "], ["four", "One two three!"]] as const) {
+    const machine = enforceStopSequences([stop]);
+    const [block] = aggregateEvents([
+      ...machine.push({ type: "open", index: 0, block: { type: "text" } }),
+      ...pieces.flatMap((piece) => [
+        ...machine.push({ type: "logprobs", index: 0, tokens: [token(piece)] }),
+        ...machine.push({ type: "delta", index: 0, text: piece }),
+      ]),
+      ...machine.push({ type: "close", index: 0 }),
+      ...machine.push({ type: "finish", reason: "end", usage: {} }),
+    ]).blocks;
+    const kept = pieces.filter((_, index) => pieces.slice(0, index + 1).join("").length <= text.length);
+    assertEquals(block, { type: "text", text, logprobs: kept.map(token) });
+  }
 });
 
 Deno.test("clients without log probabilities get the text", () => {

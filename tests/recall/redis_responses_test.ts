@@ -4,7 +4,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { openSharedResponses } from "../../lib/recall/open_shared_responses.ts";
 import { Recall, type SharedResponses } from "../../lib/recall/recall.ts";
 import { Secret } from "../../lib/secret.ts";
-import { HAS_REDIS, someRedis } from "../support/databases.ts";
+import { HAS_REDIS, someRedis, startRedis } from "../support/databases.ts";
 import { openRelay } from "../support/relay.ts";
 import { eventually, until } from "../support/soon.ts";
 
@@ -106,6 +106,19 @@ test("a node finds responses again after its connection to Redis was lost withou
   await shared.put(owner, response("resp", "a"), 60_000);
   relay.lose();
   assertEquals((await eventually(() => shared.find(owner, "resp", 60_000)))?.id, "resp");
+  await shared.close();
+});
+
+test("a node reconnects when the Redis that it is connected to becomes a replica", async () => {
+  await using former = await startRedis();
+  const next = await someRedis();
+  using relay = openRelay(former.url);
+  const shared = await open([], relay.url);
+  relay.moveTo(next);
+  const redis = new Redis(former.url);
+  await redis.replicaof("127.0.0.1", Number(new URL(next).port));
+  assertEquals(await eventually(() => shared.find(someOwner(), "resp", 60_000)), undefined);
+  redis.disconnect();
   await shared.close();
 });
 

@@ -269,9 +269,22 @@ Deno.test("an answer that breaks off does not count as success between failures"
     health.report(stream, SUCCESS);
     health.report(stream, FAILURE);
   }
-  send(other, 6, SUCCESS);
+  send(other, 12, SUCCESS);
   send(other, 4, FAILURE);
   assertEquals(state(other.target), "closed");
+});
+
+Deno.test("an answer that breaks off is one failed request, not a success and a failure", () => {
+  const one = permitRequest(place("a"));
+  const { health, admit, state } = clocked();
+  for (const isBroken of [true, true, false, true, false, true, true, false, false, true]) {
+    assertEquals(state(one.target) ?? "closed", "closed");
+    const stream = admit(one);
+    health.report(stream, SUCCESS);
+    if (isBroken) health.report(stream, FAILURE);
+  }
+  const [row] = health.snapshot();
+  assertEquals([row?.samples, row?.failures, row?.state], [10, 6, "open"]);
 });
 
 Deno.test("failures of one client key open the target's breaker for that key only", () => {

@@ -1,6 +1,6 @@
 /** Renders docs/reference/metrics.md from the declarations of the metrics. */
 import { requestMetrics, vitalMetrics, type Vitals } from "../../lib/observe/metrics.ts";
-import type { FamilyOptions, Registry } from "../../lib/observe/registry.ts";
+import type { FamilyOptions, MetricDeclarations } from "../../lib/observe/registry.ts";
 import type { AttemptOutcome } from "../../lib/routing/classify_failure.ts";
 import { code, pageHead, table } from "./markdown.ts";
 
@@ -58,12 +58,11 @@ export function declaredMetrics(): Declared[] {
     declared.push({ name, type, options });
     return { add: () => {}, observe: () => {} };
   };
-  const registry: Registry = {
+  const registry: MetricDeclarations = {
     counter: add("counter"),
     amounts: add("counter"),
     histogram: add("histogram"),
     read: (name, { type, ...options }) => void add(type)(name, options),
-    render: () => "",
   };
   requestMetrics(registry);
   const refuse = () => {

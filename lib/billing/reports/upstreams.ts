@@ -150,15 +150,8 @@ function addDays(selected: SelectedSums, days: readonly UpstreamDaySum[]): boole
     if (sum === undefined) continue;
     const upstreamCost = day.hasTargetPrice ? day.targetCost : catalogCost(day);
     if (upstreamCost === undefined) return false;
-    sum.requests += day.requests;
-    sum.attempts += day.attempts;
-    sum.failed += day.failed;
-    sum.counted += day.counted;
-    addTokens(sum.tokens, day.tokens);
-    sum.images += day.images;
-    sum.upstreamCost += upstreamCost;
-    if (!day.hasTargetPrice && day.sheet !== undefined) sum.unpriced += day.requests;
-    sum.cost += day.cost;
+    const unpriced = day.hasTargetPrice || day.sheet === undefined ? 0 : day.requests;
+    addTo(sum, { ...day, upstreamCost, unpriced });
   }
   return true;
 }
@@ -187,7 +180,13 @@ async function addEntries(
     for (const entry of page) {
       if (!matchesFilter(entry, filter)) continue;
       const sum = selected.of({ ...entry, day: dayOf(entry.at) });
-      if (sum !== undefined) addEntry(sum, entry, costOf(sum.model, entry));
+      if (sum === undefined) continue;
+      const { amount, isKnown } = costOf(sum.model, entry);
+      const counted = entry.source === "upstream" || entry.source === "none" ? 0 : 1;
+      addTo(sum, {
+        ...figuresOf(entry),
+        ...{ attempts: entry.attempts, counted, upstreamCost: amount, unpriced: isKnown ? 0 : 1 },
+      });
     }
     await yieldToEventLoop();
     signal?.throwIfAborted();
@@ -214,15 +213,17 @@ export function sumsByModel(sums: readonly UpstreamSum[]): Omit<UpstreamSum, "da
 /** Adds up all sums. */
 export function totalOf(sums: readonly UpstreamFigures[]): UpstreamFigures {
   const total = emptyFigures();
-  for (const sum of sums) {
-    for (const count of ["requests", "attempts", "failed", "counted", "images", "unpriced"] as const) {
-      total[count] += sum[count];
-    }
-    addTokens(total.tokens, sum.tokens);
-    total.upstreamCost += sum.upstreamCost;
-    total.cost += sum.cost;
-  }
+  for (const sum of sums) addTo(total, sum);
   return total;
+}
+
+function addTo(total: UpstreamFigures, more: UpstreamFigures): void {
+  for (const count of ["requests", "attempts", "failed", "counted", "images", "unpriced"] as const) {
+    total[count] += more[count];
+  }
+  addTokens(total.tokens, more.tokens);
+  total.upstreamCost += more.upstreamCost;
+  total.cost += more.cost;
 }
 
 function emptyFigures(): UpstreamFigures {
@@ -237,19 +238,6 @@ function emptyFigures(): UpstreamFigures {
     unpriced: 0,
     cost: 0n,
   };
-}
-
-function addEntry(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
-  const { requests, failed, tokens, images, cost } = figuresOf(entry);
-  sum.requests += requests;
-  sum.attempts += entry.attempts;
-  sum.failed += failed;
-  if (entry.source !== "upstream" && entry.source !== "none") sum.counted++;
-  addTokens(sum.tokens, tokens);
-  sum.images += images;
-  sum.upstreamCost += amount;
-  if (!isKnown) sum.unpriced++;
-  sum.cost += cost;
 }
 
 /** Returns a function for the upstream's name of a model. */

@@ -41,7 +41,14 @@ function storeWarnings({ store }: Config): Warning[] {
     : [];
 }
 
-function* proxyWarnings({ trusted_proxies, cors }: Config): Generator<Warning> {
+function* proxyWarnings({ trusted_proxies, cors, groups, keys }: Config): Generator<Warning> {
+  const rules = [...Object.values(groups), ...keys.map(({ rules }) => rules)];
+  if (trusted_proxies.length === 0 && rules.some(({ ips }) => ips !== undefined)) {
+    yield warning(
+      "trusted_proxies",
+      "Keys are limited to addresses, and every client behind a proxy has the proxy's: list it, unless there is none",
+    );
+  }
   for (const [index, network] of trusted_proxies.entries()) {
     const bits = /\/(\d+)$/.exec(network)?.[1];
     if (bits === undefined || Number(bits) >= MIN_PREFIX_BITS) continue;

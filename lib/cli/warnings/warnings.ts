@@ -12,25 +12,23 @@ import { networkWarnings } from "./network.ts";
 import { nodeWarnings } from "./nodes.ts";
 import { upstreamWarnings } from "./upstreams.ts";
 
+/** A configuration, and where its models are in the file. */
+type Warned = Pick<LoadedConfig, "config" | "modelIndices">;
+
 /** Returns all warnings, with paths as in the file. @param now Unix time in milliseconds */
-export async function allWarnings(
-  { config, modelIndices }: Pick<LoadedConfig, "config" | "modelIndices">,
-  now: number,
-): Promise<Warning[]> {
-  const warnings = [
-    ...configWarnings(config, now),
+export async function allWarnings(loaded: Warned, now: number): Promise<Warning[]> {
+  const { config, modelIndices } = loaded;
+  const others = [
     ...await catalogWarnings(config, { now, usesCatalog: modelIndices !== undefined }),
     ...journalWarnings(config),
   ];
-  return warnings.map(({ path, message }) => ({
-    path: pathInFile(path, modelIndices),
-    message: `${ownerOf(path, config)}${message}`,
-  }));
+  return [...configWarnings(loaded, now), ...asInFile(others, loaded)];
 }
 
 /** Returns the warnings that need neither the catalog nor the disk. @param now Unix time in milliseconds */
-export function configWarnings(config: Config, now: number): Warning[] {
-  return [
+export function configWarnings(loaded: Warned, now: number): Warning[] {
+  const { config } = loaded;
+  const warnings = [
     ...networkWarnings(config),
     ...nodeWarnings(config),
     ...upstreamWarnings(config),
@@ -38,6 +36,14 @@ export function configWarnings(config: Config, now: number): Warning[] {
     ...groupWarnings(config),
     ...limitWarnings(config, now),
   ];
+  return asInFile(warnings, loaded);
+}
+
+function asInFile(warnings: readonly Warning[], { config, modelIndices }: Warned): Warning[] {
+  return warnings.map(({ path, message }) => ({
+    path: pathInFile(path, modelIndices),
+    message: `${ownerOf(path, config)}${message}`,
+  }));
 }
 
 /** Returns the id of the model that a path is about, as the beginning of a message: the path has only its index. */

@@ -3,7 +3,7 @@
  * nothing here depends on a wire format.
  */
 import type { GatewayError } from "../../errors.ts";
-import type { JsonObject, RawNumber } from "../../json/mod.ts";
+import type { CharCodes, JsonObject, RawNumber } from "../../json/mod.ts";
 
 /** The text protocols of clients and upstreams. */
 export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
@@ -244,7 +244,7 @@ export interface PlainSizes {
   /** All signatures: their bytes, number and issuer; absent: there are none. */
   signatures?: { bytes: number; count: number; issuer: string } | undefined;
   /** All images: their number, and a function that returns their base64; absent: there are none. */
-  images?: { readonly count: number; read(): string[] } | undefined;
+  images?: { readonly count: number; read(): CharCodes[] } | undefined;
   /** True if a message has a form that some servers of the protocol do not support. */
   hasRareForms: boolean;
 }

@@ -1,4 +1,5 @@
 /** Writes the calls and the content of chat messages: a string for one plain text, else parts. */
+import { writeCacheMark } from "../canonical/cache_mark.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt, UnknownMembers } from "../canonical/types.ts";
@@ -86,17 +87,12 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
 }
 
-/** Writes a prompt-cache mark, for spreading. Five minutes are the default, and some servers do not know `ttl`. */
-function writeCache(cache: CacheMark | undefined): JsonObject {
-  return cache === undefined ? {} : { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
-}
-
 /** Adds the prompt-cache mark and the unknown members of a block or tool to its JSON. */
 export function withMembers(
   written: JsonObject,
   source: { cache?: CacheMark; unknownMembers?: UnknownMembers },
 ): JsonObject {
-  const marked = source.cache === undefined ? written : { ...written, ...writeCache(source.cache) };
+  const marked = source.cache === undefined ? written : { ...written, ...writeCacheMark(source) };
   return withUnknownMembers(marked, ownMembers(source));
 }
 

@@ -32,11 +32,6 @@ export function readUsage(metadata: JsonObject): TokenUsage {
   };
 }
 
-/** Returns the input counts of a usage, which are known before the answer. */
-export function inputUsage({ prompt, input_cache_read }: TokenUsage): TokenUsage {
-  return { ...(prompt !== undefined && { prompt }), ...(input_cache_read !== undefined && { input_cache_read }) };
-}
-
 /** Writes `usageMetadata`. The prompt count includes cached tokens; the candidates count excludes thoughts. */
 export function writeUsage(usage: TokenUsage): JsonObject {
   const { input_cache_read: cached = 0, completion = 0, reasoning } = usage;

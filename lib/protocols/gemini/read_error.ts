@@ -8,6 +8,7 @@ import {
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
+import { errorInside } from "../vendor_error.ts";
 import { countOf, nonEmptyStringOf, objectOf, objectsOf } from "../members.ts";
 
 /** Kinds by the name of the status, which is more exact than the HTTP status. */
@@ -42,9 +43,10 @@ export function readError(status: number, body: Json | undefined): GatewayError 
 }
 
 /** Returns the error in a piece of an answer; undefined if it has none. */
-export function errorIn({ error }: JsonObject): GatewayError | undefined {
+export function errorIn(piece: JsonObject): GatewayError | undefined {
+  const { error } = piece;
   if (error === undefined || error === null) return undefined;
-  return isObject(error) ? toError(error, countOf(error.code) ?? 500) : toError({}, 500);
+  return errorInside(piece, isObject(error) ? toError(error, countOf(error.code) ?? 500) : toError({}, 500));
 }
 
 function toError(error: JsonObject, status: number): GatewayError {

@@ -11,7 +11,7 @@ import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
-import { COUNTS } from "../fields.ts";
+import { checkCount } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
 import { readContents, readSystem, writeObjects } from "./read_contents.ts";
@@ -65,11 +65,7 @@ function* readRequest(
   if (messages.every(({ role }) => role === "system")) {
     throw new GatewayError("invalid", "Expected contents with at least one part", { param: "contents" });
   }
-  if (context.images > COUNTS.images) {
-    throw new GatewayError("invalid", `Too many images: ${context.images}, at most ${COUNTS.images} are allowed`, {
-      param: "contents",
-    });
-  }
+  checkCount("images", context.images, "contents");
   const config = objectOf(body.generationConfig) ?? {};
   checkRouting(config);
   refuseOtherModalities(config);

@@ -1,5 +1,6 @@
 /** Reads answers of Gemini, streamed or not. Each piece of a stream has the form of a whole answer. */
 import { callSignatureId } from "../canonical/signature.ts";
+import { inputUsage } from "../canonical/input_tokens.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
@@ -10,10 +11,9 @@ import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
 import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
-import { inputUsage, readUsage } from "./gemini_usage.ts";
+import { readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../frame_template.ts";
-import { errorInside } from "../vendor_error.ts";
 
 /** Limit of an id that is kept, in UTF-16 code units. */
 const MAX_ID_LENGTH = 256;
@@ -132,7 +132,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
   function readPiece(piece: Json | undefined): ReplyEvent[] {
     if (!isObject(piece)) throw new GatewayError("upstream", "The upstream sent a chunk that is not a JSON object");
     const error = errorIn(piece);
-    if (error !== undefined) throw errorInside(piece, error);
+    if (error !== undefined) throw error;
     const metadata = objectOf(piece.usageMetadata) ?? {};
     for (const name of COUNTS) {
       const count = countOf(metadata[name]);
@@ -143,7 +143,8 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
       isStarted = true;
       const given = nonEmptyStringOf(piece.responseId);
       if (given !== undefined && given.length <= MAX_ID_LENGTH) id = given;
-      events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
+      const input = inputUsage(usage());
+      events.push({ type: "start", ...(id !== undefined && { id }), ...(input !== undefined && { usage: input }) });
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";

@@ -3,7 +3,7 @@ import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { COUNTS } from "../fields.ts";
+import { checkCount } from "../fields.ts";
 import { objectOf, objectsOf, stringOf, textsOf } from "../members.ts";
 import { readSchema } from "./read_schema.ts";
 
@@ -22,11 +22,7 @@ export function readTools(value: Json | undefined): Tool[] {
         : [{ type: "hosted", from: "gemini", value: { [name]: member } }];
     })
   );
-  if (tools.length > COUNTS.tools) {
-    throw new GatewayError("invalid", `Too many tools: ${tools.length}, at most ${COUNTS.tools} are allowed`, {
-      param: "tools",
-    });
-  }
+  checkCount("tools", tools.length, "tools");
   return tools;
 }
 

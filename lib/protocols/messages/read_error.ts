@@ -81,16 +81,15 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   const kind = KIND_BY_TYPE.get(type) ??
     (status === undefined ? "upstream" : KIND_BY_STATUS.get(status) ?? otherKind(status));
   const thread = threadCode(error);
-  if (thread !== undefined) {
-    return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, {
-      code: thread,
-      cause,
-    });
+  if (kind !== "invalid" && thread === undefined) {
+    const code = kind === "not_found" ? { code: "model_not_found" } : {};
+    return new GatewayError(kind, vendorErrorMessage(kind), { ...code, cause });
   }
-  if (kind === "not_found") return new GatewayError(kind, VENDOR_ERRORS.not_found, { code: "model_not_found", cause });
-  if (kind !== "invalid") return new GatewayError(kind, vendorErrorMessage(kind), { cause });
-  const code = TOO_LONG.test(text) ? { code: "context_length_exceeded" } : {};
-  return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, { ...code, cause });
+  const code = thread ?? (TOO_LONG.test(text) ? "context_length_exceeded" : undefined);
+  return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, {
+    ...(code !== undefined && { code }),
+    cause,
+  });
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Reads the token counts of an answer in the messages protocol, which may come in several parts. */
+import { inputTokens } from "../canonical/input_tokens.ts";
 import { PLAIN_TIERS, type TokenUsage, type UsageClass } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
@@ -47,7 +48,7 @@ export function usageReader(requestedTier?: string): UsageReader {
       readReported(usage);
       input = updatedInput(usage, input);
       output = { ...output, ...readOutput(usage) };
-      compaction = readCompaction(usage.iterations);
+      if (Array.isArray(usage.iterations)) compaction = readCompaction(usage.iterations);
     },
     total: () =>
       withReported(add(clampReasoning({ ...input, ...output }), compaction), { tier, hostedCalls, requestedTier }),
@@ -91,7 +92,7 @@ function readCalls(value: Json | undefined): Record<string, number> | undefined 
  */
 function updatedInput(usage: JsonObject, earlier: InputUsage): InputUsage {
   const later = readInput(usage, earlier);
-  if (sum(later) === 0 && sum(earlier) > 0) return earlier;
+  if (inputTokens(later) === 0 && inputTokens(earlier) > 0) return earlier;
   const { prompt } = later;
   if (hasCacheCounts(later)) return { ...earlier.prompt !== undefined && { prompt: earlier.prompt }, ...later };
   return prompt === undefined ? earlier : { ...earlier, prompt };
@@ -149,8 +150,7 @@ function clampReasoning(usage: TokenUsage): TokenUsage {
 }
 
 /** Reads the counts of compactions. They are billed, but not included in the sums. */
-function readCompaction(iterations: Json | undefined): TokenUsage {
-  if (!Array.isArray(iterations)) return NOTHING;
+function readCompaction(iterations: readonly Json[]): TokenUsage {
   return iterations.filter(isObject).filter(({ type }) => type === "compaction")
     .reduce((usage: TokenUsage, round) => add(usage, { ...readInput(round, {}), ...readOutput(round) }), {});
 }
@@ -162,10 +162,4 @@ function add(first: TokenUsage, second: TokenUsage): TokenUsage {
     result[name] = (result[name] ?? 0) + value;
   }
   return result;
-}
-
-function sum(
-  { prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input_cache_write_1h = 0 }: InputUsage,
-): number {
-  return prompt + input_cache_read + input_cache_write_5m + input_cache_write_1h;
 }

@@ -4,7 +4,7 @@ import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
-import { COUNTS } from "../fields.ts";
+import { checkCount } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { type ReadContext, readMessages, readSystem, writeInputs } from "./read_content.ts";
@@ -184,9 +184,5 @@ function checkCounts({ cacheMarks, images }: ReadContext): void {
       `A maximum of ${CACHE_MARKS} blocks with cache_control may be provided. Found ${cacheMarks}.`,
     );
   }
-  if (images > COUNTS.images) {
-    throw new GatewayError("invalid", `Too many images: ${images}, at most ${COUNTS.images} are allowed`, {
-      param: "messages",
-    });
-  }
+  checkCount("images", images, "messages");
 }

@@ -1,13 +1,12 @@
 /** Writes the content blocks of a messages request. */
+import { writeCacheMark } from "../canonical/cache_mark.ts";
 import { inputOf } from "../canonical/tool_input.ts";
-import type { CacheMark, ContentBlock, ContentBlockOf } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { isRedacted, isRedactedSignature } from "./redacted_thinking.ts";
 import { mediaText, writeMedia } from "./write_media.ts";
-
-const NOTHING: JsonObject = {};
 
 /** Content as written: a string for one plain text, which every server accepts, else blocks. */
 export type WrittenContent = string | JsonObject[];
@@ -41,12 +40,6 @@ export function shortestContent(blocks: JsonObject[]): WrittenContent {
   return first.text;
 }
 
-/** Writes a prompt-cache mark, for spreading. Five minutes are the default, and some servers do not know `ttl`. */
-export function cacheControl(cache: CacheMark | undefined): JsonObject {
-  if (cache === undefined) return NOTHING;
-  return { cache_control: cache.ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" } };
-}
-
 function writeBlock(block: ContentBlock): JsonObject {
   switch (block.type) {
     case "text":
@@ -54,7 +47,7 @@ function writeBlock(block: ContentBlock): JsonObject {
     case "refusal":
       return writeText({ ...block, type: "text" });
     case "media":
-      return { ...ownMembers(block), ...writeMedia(block), ...cacheControl(block.cache) };
+      return { ...ownMembers(block), ...writeMedia(block), ...writeCacheMark(block) };
     case "reasoning":
       return writeReasoning(block);
     case "tool_call":
@@ -64,7 +57,7 @@ function writeBlock(block: ContentBlock): JsonObject {
         id: block.id,
         name: block.name,
         input: inputOf(block),
-        ...cacheControl(block.cache),
+        ...writeCacheMark(block),
       };
     case "tool_result":
       return writeResult(block);
@@ -74,13 +67,13 @@ function writeBlock(block: ContentBlock): JsonObject {
 }
 
 function writeText(block: ContentBlockOf<"text">): JsonObject {
-  const { text, citations, cache } = block;
+  const { text, citations } = block;
   return {
     ...ownMembers(block),
     type: "text",
     text,
     ...(citations !== undefined && { citations: citations.map(({ value }) => value) }),
-    ...cacheControl(cache),
+    ...writeCacheMark(block),
   };
 }
 
@@ -101,6 +94,6 @@ function writeResult(block: ContentBlockOf<"tool_result">): JsonObject {
     tool_use_id: block.callId,
     ...(content.length > 0 && { content: shortestContent(content) }),
     ...(block.isError !== undefined && { is_error: block.isError }),
-    ...cacheControl(block.cache),
+    ...writeCacheMark(block),
   };
 }

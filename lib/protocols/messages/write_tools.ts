@@ -1,11 +1,11 @@
 /** Writes the tools and the tool choice of a messages request. */
+import { writeCacheMark } from "../canonical/cache_mark.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { cacheControl } from "./write_content.ts";
 
 /** Schema of a tool without parameters. */
 const EMPTY_SCHEMA: JsonObject = { type: "object", properties: {} };
@@ -38,7 +38,7 @@ function* writeTool(
     // Schemas of clients of this protocol follow its rules already.
     input_schema: strict && prompt.protocol !== "messages" ? yield* structuredOutputSchema(schema) : schema,
     ...(strict && { strict }),
-    ...cacheControl(tool.cache),
+    ...writeCacheMark(tool),
   };
 }
 

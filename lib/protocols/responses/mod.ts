@@ -5,14 +5,14 @@ import { replaceSpan } from "../../text.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { responsesExtras } from "./extras.ts";
+import { COMPLETE_EVENTS } from "./output_item.ts";
 import { plainContents } from "./plain_contents.ts";
 import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { streamWriter, writeReply } from "./write_stream.ts";
 import { schema } from "./schema.ts";
 import { writeUsage } from "./responses_usage.ts";
 
-/** Types of the events that end a complete answer. */
-const FINAL_EVENTS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
+export { COMPLETE_EVENTS };
 
 /** The responses protocol without state at the vendor: every request has its whole conversation. */
 export const responses: Codec = {
@@ -24,7 +24,7 @@ export const responses: Codec = {
   writeReply,
   writer: streamWriter,
   hasUsage: ({ event, data }) =>
-    event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : FINAL_EVENTS.has(event),
+    event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : COMPLETE_EVENTS.has(event),
   withUsage(text, usage) {
     const edits = { usage: JSON.stringify(writeUsage(usage)) };
     const response = findValue(text, ["response"]);

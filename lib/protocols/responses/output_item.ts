@@ -8,6 +8,9 @@ export interface ResponsesEvent {
   members: JsonObject;
 }
 
+/** Types of the events that end a complete answer. */
+export const COMPLETE_EVENTS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
+
 /** The final status of an item. */
 export type ItemStatus = "completed" | "incomplete";
 

@@ -4,10 +4,11 @@ import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../c
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { objectsOf, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { readContent } from "./read_parts.ts";
+import { textsOf } from "./read_reasoning.ts";
 
 const MESSAGE_MEMBERS = new Set(["type", "role", "content"]);
 const CALL_MEMBERS = new Set(["type", "call_id", "name", "arguments", "namespace"]);
@@ -186,8 +187,4 @@ function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
     ...(read !== undefined && { signature: read.signature }),
     ...collectUnknownMembers("responses", item, { modelled: REASONING_MEMBERS, more: unmodelled }),
   };
-}
-
-function textsOf(parts: Json | undefined): string[] {
-  return listOf(parts).map((part) => stringOf(objectOf(part)?.text) ?? "");
 }

@@ -5,7 +5,7 @@ import type { Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { COUNTS } from "../fields.ts";
+import { checkCount } from "../fields.ts";
 import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
@@ -40,11 +40,7 @@ export function checkImages(input: Json | undefined): void {
   const images = objectsOf(input)
     .flatMap((item) => [...listOf(item.content), ...listOf(item.output)])
     .filter((part) => objectOf(part)?.type === "input_image");
-  if (images.length > COUNTS.images) {
-    throw new GatewayError("invalid", `Too many images: ${images.length}, at most ${COUNTS.images} are allowed`, {
-      param: "input",
-    });
-  }
+  checkCount("images", images.length, "input");
 }
 
 function readPart(part: JsonObject, path: string, permissions: ClientPermissions | undefined): ContentBlock {

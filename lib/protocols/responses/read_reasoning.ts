@@ -65,6 +65,7 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
   };
 }
 
-function textsOf(parts: Json | undefined): string[] {
+/** Returns the texts of the parts of reasoning. */
+export function textsOf(parts: Json | undefined): string[] {
   return objectsOf(parts).map(({ text }) => stringOf(text) ?? "");
 }

@@ -1,9 +1,8 @@
 /** Reads the tools and the tool choice of a responses request. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { COUNTS } from "../fields.ts";
+import { checkCount } from "../fields.ts";
 import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 
@@ -32,11 +31,7 @@ export function readTools(body: JsonObject): Tool[] {
     const more = { additional_tools: { ...members, index } };
     tools.push(...objectsOf(addedTools).flatMap((tool) => readTool(tool, { more })));
   });
-  if (tools.length > COUNTS.tools) {
-    throw new GatewayError("invalid", `Too many tools: ${tools.length}, at most ${COUNTS.tools} are allowed`, {
-      param: "tools",
-    });
-  }
+  checkCount("tools", tools.length, "tools");
   return tools;
 }
 

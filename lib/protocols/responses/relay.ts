@@ -17,6 +17,7 @@ import type { AnswerKeeper, Frame, KeptAnswer, ResponseContext } from "../codec.
 import { listOf } from "../members.ts";
 import { editElements, editMember, findInFrame, type Relay, withModel } from "../relay.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
+import { COMPLETE_EVENTS } from "./output_item.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
@@ -99,7 +100,6 @@ function mayHaveMember(data: string, name: string): boolean {
 type KeptItems = KeptAnswer["output"];
 
 const ITEM_DONE = "response.output_item.done";
-const FINAL_EVENTS = ["response.completed", "response.incomplete"];
 
 /** Stores an answer that is not streamed. */
 function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
@@ -133,7 +133,7 @@ class FrameKeeper {
       this.#length += span.end - span.start;
       if (this.#length <= MAX_KEPT_LENGTH) this.#items.push(itemOf(data.slice(span.start, span.end)));
       else this.#items.length = 0;
-    } else if (type !== undefined && FINAL_EVENTS.includes(type)) {
+    } else if (type !== undefined && COMPLETE_EVENTS.has(type)) {
       const span = findInFrame(frame, ["response"]);
       if (span !== undefined) this.#end(data.slice(span.start, span.end));
     }

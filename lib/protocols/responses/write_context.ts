@@ -1,7 +1,6 @@
 /** The facts about the prompt and its target that the writers of a responses request need. */
 import { PARAMETER_NAMES, type ParameterNames } from "../canonical/parameter_names.ts";
-import type { ContentBlock, Prompt } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/mod.ts";
+import type { Prompt } from "../canonical/types.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
 /** The context of a prompt that is being written. */
@@ -24,11 +23,4 @@ export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWr
     names: PARAMETER_NAMES[prompt.protocol],
     customCalls: new Set(calls.filter(({ custom }) => custom === true).map(({ id }) => id)),
   };
-}
-
-/** Writes a prompt-cache mark, for spreading. It is an extension of the protocol. Five minutes are the default. */
-export function writeCache({ cache }: Pick<ContentBlock, "cache">): JsonObject {
-  return cache === undefined
-    ? {}
-    : { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: cache.ttl }) } };
 }

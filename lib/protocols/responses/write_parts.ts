@@ -1,11 +1,12 @@
 /** Writes the blocks of a message as content parts. */
+import { writeCacheMark } from "../canonical/cache_mark.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { fileName } from "./read_parts.ts";
-import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
+import type { ResponsesWriteContext } from "./write_context.ts";
 
 /** The author of a message. The parts of the model have other types than those of others. */
 export type MessageAuthor = "model" | "others";
@@ -28,13 +29,13 @@ export function writePart(block: ContentBlock, author: MessageAuthor, context: R
     case "text":
       return [writeText(block, author)];
     case "refusal":
-      return [{ ...partMembers(block), type: "refusal", refusal: block.text, ...writeCache(block) }];
+      return [{ ...partMembers(block), type: "refusal", refusal: block.text, ...writeCacheMark(block) }];
     case "media":
       if (author === "model" && !context.own) {
         context.target.dropped.add("images");
         return [];
       }
-      return [{ ...writeMedia(block, context), ...writeCache(block) }];
+      return [{ ...writeMedia(block, context), ...writeCacheMark(block) }];
     case "vendor_specific":
       return [block.value];
     default:
@@ -49,7 +50,7 @@ function writeText(block: ContentBlockOf<"text">, author: MessageAuthor): JsonOb
     type: author === "model" ? "output_text" : "input_text",
     text,
     ...(citations !== undefined && { annotations: citations.map(({ value }) => value) }),
-    ...writeCache(block),
+    ...writeCacheMark(block),
   };
 }
 

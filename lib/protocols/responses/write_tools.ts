@@ -1,9 +1,10 @@
 /** Writes the tools and the tool choice of a responses request. */
+import { writeCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf } from "../members.ts";
-import { type ResponsesWriteContext, writeCache } from "./write_context.ts";
+import type { ResponsesWriteContext } from "./write_context.ts";
 
 /** An item with tools, with its index in the input. */
 export interface AddedTools {
@@ -87,7 +88,7 @@ function nestByNamespace(tools: readonly Tool[], context: ResponsesWriteContext)
 
 function writeTool(tool: Tool, { own }: ResponsesWriteContext): JsonObject {
   const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool);
-  const cache = writeCache(tool);
+  const cache = writeCacheMark(tool);
   switch (tool.type) {
     case "function": {
       const { name, description } = tool;

@@ -44,25 +44,33 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
   let startUsage: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
   let held: string | undefined;
-  /** Tokens of the text that follows the held text. */
+  /** Tokens of the held text and of the text that follows. */
   let tokens: readonly TokenLogprob[] = [];
+  /** Length of the part of the first token that was released already. */
+  let released = 0;
   let isOver = false;
 
-  function search(index: number, heldText: string, more: string): ReplyEvent[] {
-    const text = heldText + more;
+  /** Returns the events of the first part of the text, with the tokens that end within it. */
+  function release(index: number, text: string, length: number): ReplyEvent[] {
+    const first = tokensWithin(tokens, released + length);
+    released = first.length === tokens.length ? 0 : released + length - lengthOf(first);
+    tokens = tokens.slice(first.length);
+    return [
+      ...(first.length === 0 ? [] : [{ type: "logprobs" as const, index, tokens: first }]),
+      ...delta(index, text.slice(0, length)),
+    ];
+  }
+
+  function search(index: number, text: string): ReplyEvent[] {
     const match = firstMatch(text, stops);
-    const kept = match === undefined ? tokens : tokensWithin(tokens, match.start - heldText.length);
-    const logprobs: ReplyEvent[] = kept.length === 0 ? [] : [{ type: "logprobs", index, tokens: kept }];
-    tokens = [];
     if (match === undefined) {
       const end = wholeCharacters(text, Math.max(0, text.length - longest + 1));
       held = text.slice(end);
-      return [...logprobs, ...delta(index, text.slice(0, end))];
+      return release(index, text, end);
     }
     isOver = true;
     return [
-      ...logprobs,
-      ...delta(index, text.slice(0, match.start)),
+      ...release(index, text, match.start),
       { type: "close", index },
       { type: "finish", reason: "stop_sequence", stopSequence: match.stop, usage: startUsage },
     ];
@@ -80,15 +88,15 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
           held = event.block.type === "text" ? "" : undefined;
           return [event];
         case "delta":
-          return held === undefined ? [event] : search(event.index, held, event.text);
+          return held === undefined ? [event] : search(event.index, held + event.text);
         case "logprobs":
           if (held === undefined) return [event];
-          tokens = event.tokens;
+          tokens = [...tokens, ...event.tokens];
           return [];
         case "close": {
           const heldText = held ?? "";
           held = undefined;
-          return [...delta(event.index, heldText), event];
+          return [...release(event.index, heldText, Infinity), event];
         }
         default:
           return [event];
@@ -101,8 +109,12 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 /** Returns the first tokens, as many as are within a text of the given length. */
 function tokensWithin(tokens: readonly TokenLogprob[], length: number): readonly TokenLogprob[] {
   let end = 0;
-  const first = tokens.findIndex(({ token }) => (end += stringOf(token)?.length ?? 0) > length);
+  const first = tokens.findIndex((token) => (end += lengthOf([token])) > length);
   return first < 0 ? tokens : tokens.slice(0, first);
+}
+
+function lengthOf(tokens: readonly TokenLogprob[]): number {
+  return tokens.reduce((sum, { token }) => sum + (stringOf(token)?.length ?? 0), 0);
 }
 
 /**

@@ -93,12 +93,8 @@ export class Journal {
       this.#file.length < this.#maxBytes * (1 - RESERVED_SHARE);
   }
 
-  /**
-   * Appends entries. They are synced when the promise resolves; if it rejects, none is in the journal. An empty list
-   * only checks that there is room.
-   */
+  /** Appends entries. They are synced when the promise resolves; if it rejects, none is in the journal. */
   append(entries: readonly Entry[]): Promise<void> {
-    if (entries.length === 0) return this.#assertRoom();
     return this.#inTurn(async () => {
       const line = new TextEncoder().encode(writeRecord(entries));
       const isFull = this.#waiting + entries.length > this.#maxEntries * (1 + RESERVED_SHARE) ||
@@ -162,10 +158,6 @@ export class Journal {
     this.#firstOffset = this.#file.length;
     this.#waiting = 0;
     return undefined;
-  }
-
-  #assertRoom(): Promise<void> {
-    return this.hasRoom ? Promise.resolve() : Promise.reject(new Error("Cannot queue entries: the journal is full"));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -23,10 +23,10 @@ export interface JournaledParts {
   /** Returns whether an error means that the store is unreachable. */
   isOutOfReach: (error: unknown) => boolean;
   /**
-   * Called when the store does not answer in time: it must end the calls in progress, for which others may wait.
-   * Absent: they end by themselves.
+   * Replaces the connections when the store becomes unreachable, and ends the calls on them, for which others may wait:
+   * they may be lost without an error, or lead to a server that has become a replica. Absent: there are none.
    */
-  late?: () => void;
+  reconnect?: () => void;
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: Log;
@@ -114,7 +114,7 @@ class EntryWriter {
       isOutOfReach: parts.isOutOfReach,
       answers: (rise) => this.#replay(rise),
       hasWork: () => this.waiting > 0,
-      late: parts.late ?? (() => {}),
+      reconnect: parts.reconnect ?? (() => {}),
       log: parts.log,
       monotonic: parts.monotonic ?? (() => performance.now()),
       later: parts.later ?? startTimer,

@@ -14,8 +14,8 @@ export interface ReachParts {
   answers: (rise: () => void) => Promise<void>;
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
-  /** Called when the store does not answer in time. */
-  late: () => void;
+  /** Replaces the connections. Called when the store becomes unreachable, and after each failed probe. */
+  reconnect: () => void;
   log: Log;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
@@ -169,11 +169,7 @@ export class Reach {
     const giveUp = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
     // After a stall of this process, the answer may have arrived together with the timer. The second timer gives it one
     // more turn of the event loop to be read first.
-    const endLate = () => {
-      giveUp();
-      this.#parts.late();
-    };
-    let cancelTimer = this.#parts.later(() => cancelTimer = this.#parts.later(endLate, 0), ANSWER_TIMEOUT_MS);
+    let cancelTimer = this.#parts.later(() => cancelTimer = this.#parts.later(giveUp, 0), ANSWER_TIMEOUT_MS);
     this.#endWaits.add(giveUp);
     try {
       return await Promise.race([answer, late.promise]);
@@ -188,6 +184,7 @@ export class Reach {
     this.#lastFailure = cause;
     if (!this.#isUp || this.#isClosed) return;
     [this.#isUp, this.#changedAt] = [false, this.#parts.monotonic()];
+    this.#parts.reconnect();
     this.#outages.fell(cause);
     this.#schedule(0);
   }
@@ -220,6 +217,7 @@ export class Reach {
       await this.#parts.answers(() => this.#rise());
       this.#rise();
     } catch (cause) {
+      if (!this.#isUp && !this.#isClosed) this.#parts.reconnect();
       this.fail(cause);
     }
   }

@@ -34,6 +34,8 @@ const GRACE_MS = 60_000;
 
 /** Options of a ledger. */
 export interface PostgresLedgerOptions {
+  /** Connections for reports, which may take seconds: holds and entries must not wait for them. Absent: the same. */
+  reports?: Sql;
   /** Unix time in milliseconds; absent: `Date.now`. */
   now?: () => number;
   /** Monotonic time in milliseconds; absent: `performance.now`. */
@@ -52,7 +54,8 @@ export interface PostgresLedgerOptions {
  */
 export function openPostgresLedger(
   sql: Sql,
-  { now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions = {},
+  { reports = sql, now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions =
+    {},
 ): LedgerStore {
   const offset = now() - monotonic();
   const steadyNow = () => Math.floor(offset + monotonic());
@@ -108,42 +111,42 @@ export function openPostgresLedger(
       return runInOrder(() => expire(time));
     },
     async holds() {
-      const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
+      const [open, ahead] = await Promise.all([readHolds(reports), clock.ahead()]);
       // Readers compare with the wall clock, which may have been set since the start, by this many milliseconds.
       const clockChange = Math.trunc(now() - offset - monotonic());
       return open.map((hold) => ({ ...hold, leaseUntil: hold.leaseUntil - Number(ahead) + clockChange }));
     },
     find: async (id) => isStorableText(id) ? await findEntry(sql, id) : undefined,
-    spenders: (from) => readSpenders(sql, from),
-    entries: (from) => readEntries(sql, from),
-    entriesWithin: (span) => readEntriesWithin(sql, span),
-    durations: (spans) => readDurations(sql, spans),
+    spenders: (from) => readSpenders(reports, from),
+    entries: (from) => readEntries(reports, from),
+    entriesWithin: (span) => readEntriesWithin(reports, span),
+    durations: (spans) => readDurations(reports, spans),
     // The signal is ignored: the driver cancels by connection, which could hit the next statement on it.
-    usage: (query) => readUsage(sql, query),
-    upstreamDays: (query) => readUpstreamDays(sql, query),
+    usage: (query) => readUsage(reports, query),
+    upstreamDays: (query) => readUpstreamDays(reports, query),
     async sumsHead() {
       const [row] = await sql<Record<"seq" | "first_day" | "first_hour", bigint>[]>`
         SELECT seq, first_day, first_hour FROM sums_head`;
       return { seq: Number(row?.seq), firstDay: Number(row?.first_day), firstHour: Number(row?.first_hour) };
     },
-    sumsOfStep: (kind, after) => readSumsOfStep(sql, kind, after),
+    sumsOfStep: (kind, after) => readSumsOfStep(reports, kind, after),
     async sumUp() {
-      const [row] = await retryConflicts(() => sql<{ more: boolean }[]>`SELECT ledger_sum_up() AS more`);
+      const [row] = await retryConflicts(() => reports<{ more: boolean }[]>`SELECT ledger_sum_up() AS more`);
       return row?.more === true;
     },
-    search: (search) => searchEntries(sql, search),
-    topUsers: (of) => readTopUsers(sql, of),
-    userSums: (from) => readUserSums(sql, from),
+    search: (search) => searchEntries(reports, search),
+    topUsers: (of) => readTopUsers(reports, of),
+    userSums: (from) => readUserSums(reports, from),
     async lastSeq() {
       const [head] = await sql<{ seq: bigint }[]>`SELECT seq FROM ledger_head`;
       return Number(head?.seq ?? 0);
     },
-    days: (since, enough = Infinity) => readDays(sql, since, enough),
+    days: (since, enough = Infinity) => readDays(reports, since, enough),
     async prune(beforeDay) {
       const [row] = await retryConflicts(() =>
-        sql<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_PER_CALL}) AS gone`
+        reports<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_PER_CALL}) AS gone`
       );
-      const isMore = [await pruneUserSums(sql, beforeDay), await pruneSums(sql)].includes(true);
+      const isMore = [await pruneUserSums(reports, beforeDay), await pruneSums(reports)].includes(true);
       return isMore || Number(row?.gone) === PRUNED_PER_CALL;
     },
     start: () => readStart(sql),

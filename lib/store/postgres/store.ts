@@ -31,9 +31,13 @@ import {
   type StoreReach,
 } from "../store.ts";
 
-/** Connections for keys, and for everything else. A serving process has one more, for the change feed. */
+/**
+ * Connections of a serving process for keys, for reports, and for everything else, so that neither a key nor an entry
+ * waits for a report. It has one more for the change feed. Other processes have those for everything else.
+ */
 const KEY_CONNECTIONS = 2;
-const CONNECTIONS = 6;
+const REPORT_CONNECTIONS = 2;
+const CONNECTIONS = 4;
 
 /** Most keys that are cached at the start, so that they are usable if an outage begins soon. */
 const MAX_FIRST_KEYS = 10_000;
@@ -99,17 +103,16 @@ function openPlain({ url, isPooled, opened }: Opening): Store {
 async function openServing({ url, isPooled, opened }: Opening, options: SharedStoreOptions): Promise<Store> {
   const { keyAgeMs, leaseMs = LEASE_MS, log } = options;
   const pool = closeWith(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
-  // A separate pool, so that reading a key never waits for a report.
+  const reportPool = closeWith(opened, openPool(() => connect(url, REPORT_CONNECTIONS, { isPooled })));
   const keyPool = closeWith(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
-  const renew = () => {
-    pool.renew();
-    keyPool.renew();
+  const reconnect = () => {
+    for (const each of [pool, reportPool, keyPool]) each.renew();
   };
   const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
   const changes = new Changes({
     pool: closeWith(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
-    stalled: renew,
+    stalled: reconnect,
     monotonic: () => performance.now(),
     log,
   });
@@ -124,7 +127,8 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const nodeState = openNodeState(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
-  const ledger = closeWith(opened, await openJournaled(pool.sql, { ...options, leaseMs, late: renew }));
+  const ledgerOptions = { ...options, leaseMs, reports: reportPool.sql, reconnect };
+  const ledger = closeWith(opened, await openJournaled(pool.sql, ledgerOptions));
   const isUp = () => reachOf(ledger, changes).up;
   return {
     keys: reportOutages(keys, { isUp, exempt: "findByHash" }),
@@ -143,13 +147,15 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
 
 async function openJournaled(
   sql: Sql,
-  { journal: path, journalEntries, leaseMs, late, log }: SharedStoreOptions & { leaseMs: number; late: () => void },
+  { journal: path, journalEntries, leaseMs, reports, reconnect, log }:
+    & SharedStoreOptions
+    & { leaseMs: number; reports: Sql; reconnect: () => void },
 ): Promise<JournaledLedger> {
   const journal = path === undefined ? undefined : await openJournal(path, { maxEntries: journalEntries, log });
-  return journaled(openPostgresLedger(sql, { graceMs: leaseMs }), {
+  return journaled(openPostgresLedger(sql, { reports, graceMs: leaseMs }), {
     ...(journal !== undefined && { journal }),
     isOutOfReach,
-    late,
+    reconnect,
     leaseMs,
     log,
   });

@@ -1,9 +1,10 @@
 /** Opens the reports of a SQLite file: sums over a period, searches, and charged amounts. */
 import { DatabaseSync } from "node:sqlite";
 import { runSliced, runSlicedNow, runToEnd } from "../../scheduler.ts";
+import type { Durations, DurationSpan } from "../ledger.ts";
+import { FAILED_SQL } from "../search.ts";
 import type { ReadCharged } from "./accounts.ts";
 import type { Reports } from "./ledger.ts";
-import { prepareDurations } from "./durations.ts";
 import { prepareSearch } from "./search.ts";
 import { whenFree } from "./transaction.ts";
 import { UsageWork } from "./usage_sums.ts";
@@ -112,5 +113,26 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
       opened?.db.close();
       opened = undefined;
     },
+  };
+}
+
+/** Prepares `LedgerStore.durations` of a migrated database, with a pause after each period. */
+function prepareDurations(db: DatabaseSync): (spans: readonly DurationSpan[]) => Generator<void, Durations[]> {
+  const statement = db.prepare(
+    `SELECT CASE WHEN ${FAILED_SQL} THEN NULL ELSE first_ms END AS first, total_ms AS total
+     FROM entries INDEXED BY entries_by_time WHERE at >= ? AND at < ? ORDER BY at, seq LIMIT ?`,
+  );
+  return function* (spans) {
+    const result: Durations[] = [];
+    for (const { since, until, limit } of spans) {
+      const durations: Durations = { read: 0, answered: [] };
+      for (const { first, total } of statement.all(since, until, limit)) {
+        durations.read++;
+        if (first !== null) durations.answered.push({ firstMs: Number(first), totalMs: Number(total) });
+      }
+      result.push(durations);
+      yield;
+    }
+    return result;
   };
 }

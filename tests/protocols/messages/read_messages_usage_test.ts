@@ -94,12 +94,14 @@ Deno.test("usageReader() keeps the latest counts and never adds them up", () => 
     [
       "compaction is billed on top, once",
       counts(5),
-      [1, 2].map(() => ({
+      [1, 2, 0].map((repeated) => ({
         ...counts(5, null, null, 4),
-        iterations: [{ type: "compaction", ...counts(100, null, null, 20) }, {
-          type: "message",
-          ...counts(5, null, null, 4),
-        }],
+        ...repeated > 0 && {
+          iterations: [{ type: "compaction", ...counts(100, null, null, 20) }, {
+            type: "message",
+            ...counts(5, null, null, 4),
+          }],
+        },
       })),
       { prompt: 105, completion: 24 },
     ],

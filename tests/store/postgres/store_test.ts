@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import postgres from "postgres";
+import { GatewayError } from "../../../lib/errors.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { readPostgresAddress } from "../../../lib/store/postgres/address.ts";
 import { connect, isOutOfReach, NoAnswer } from "../../../lib/store/postgres/client.ts";
@@ -8,7 +9,7 @@ import { openPostgresStore, type PostgresOptions } from "../../../lib/store/post
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { openRelay } from "../../support/relay.ts";
-import { eventually } from "../../support/soon.ts";
+import { eventually, soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { entry, hold } from "../behaviours_ledger.ts";
 
@@ -171,6 +172,42 @@ postgresTest("a serving store replaces connections that are lost without an erro
     eventually(() => store.ledger.hold({ ...held, id: "later" })),
     eventually(() => store.ledger.append([entry({ id: held.id })])),
   ]);
+  await store.close();
+});
+
+postgresTest("a serving store leaves a server that has become read-only", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  await (await openPostgresStore(url)).close();
+  const readOnly = `DATABASE ${new URL(database.url).pathname.slice(1)} SET default_transaction_read_only`;
+  await ask(url, `ALTER ${readOnly} = on`);
+  const store = await openPostgresStore(url, SERVING);
+  const held = hold({ claims: [], leaseUntil: Date.now() + 600_000 });
+  await assertRejects(() => store.ledger.hold(held), GatewayError, "Cannot reach the store");
+  // Connections of before stay read-only.
+  await ask(having(database.url, { default_transaction_read_only: "off" }), `ALTER ${readOnly} = off`);
+  const holding = eventually(() => store.ledger.hold(held));
+  assertEquals(await soon("a new connection", holding, 30_000), { held: true });
+  await store.close();
+});
+
+postgresTest("holds and entries of a serving store do not wait for reports", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  const store = await openPostgresStore(url, SERVING);
+  const locked = connect(url, 1);
+  await locked.unsafe(
+    "SET idle_in_transaction_session_timeout = 0; BEGIN; LOCK TABLE user_days IN ACCESS EXCLUSIVE MODE",
+  );
+  const query = { since: 0, until: Date.now(), by: "user" } as const;
+  const reports = Promise.all(Array.from({ length: 12 }, () => store.ledger.usage(query)));
+  await until("a report to wait", async () => (await locked`SELECT pid FROM pg_locks WHERE NOT granted`).length > 0);
+  const held = hold({ claims: [], leaseUntil: Date.now() + 600_000 });
+  assertEquals(await store.ledger.hold(held), { held: true });
+  assertEquals(await store.ledger.append([entry({ id: held.id })]), [true]);
+  await locked`COMMIT`;
+  assertEquals((await reports).length, 12);
+  await locked.end();
   await store.close();
 });
 
