@@ -26,8 +26,9 @@ export function separateCounts(
   const excludesReasoning = reasoning !== undefined && reasoning > 0 && completion !== undefined &&
     (total === undefined ? reasoning > completion : excluded === reasoning || excluded === reasoning + cached);
   const excludesCache = cached > 0 && excluded === cached + (excludesReasoning ? reasoning : 0);
-  // No request has an empty input: some hosts report 0 for an unknown count, in all chunks or in all but the last.
+  // No request has an empty input: some hosts report 0 for unknown counts, in all chunks or in all but the last.
   const isInputAbsurd = prompt !== undefined && !excludesCache && (cached > prompt || prompt === 0);
+  if (isInputAbsurd && prompt === 0 && !completion) return {};
   const isReasoningAbsurd = completion !== undefined && !excludesReasoning && (reasoning ?? 0) > completion;
   return {
     ...(prompt !== undefined && !isInputAbsurd && { prompt: excludesCache ? prompt : prompt - cached }),

@@ -7,7 +7,8 @@ Deno.test("readUsage() separates the counts of every vendor", () => {
   const cases: [name: string, usage: Json, read: TokenUsage | undefined][] = [
     ["none", null, undefined],
     ["no counts", { prompt_tokens: null, total_tokens: 3 }, undefined],
-    ["zeros for unknown", { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }, { completion: 0 }],
+    ["zeros for unknown", { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }, undefined],
+    ["zero for unknown", { prompt_tokens: 0, completion_tokens: 3, total_tokens: 3 }, { completion: 3 }],
     ["plain", { prompt_tokens: 16, completion_tokens: 3, total_tokens: 19 }, { prompt: 16, completion: 3 }],
     [
       "OpenAI",
