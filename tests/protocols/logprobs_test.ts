@@ -114,6 +114,14 @@ Deno.test("tokens of a stop sequence that the gateway enforces are cut with it",
     const kept = pieces.filter((_, index) => pieces.slice(0, index + 1).join("").length <= text.length);
     assertEquals(block, { type: "text", text, logprobs: kept.map(token) });
   }
+  // Tokens that are not spelled like their text do not wait for its end.
+  const machine = enforceStopSequences(["four"]);
+  machine.push({ type: "open", index: 0, block: { type: "text" } });
+  const sent = Array.from({ length: 9 }, () => [
+    ...machine.push({ type: "logprobs", index: 0, tokens: [token("bytes:\\x65")] }),
+    ...machine.push({ type: "delta", index: 0, text: "e" }),
+  ]).flat();
+  assertEquals(sent.filter(({ type }) => type === "logprobs").length, 8);
 });
 
 Deno.test("clients without log probabilities get the text", () => {

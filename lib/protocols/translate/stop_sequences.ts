@@ -46,17 +46,15 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
   let held: string | undefined;
   /** Tokens of the held text and of the text that follows. */
   let tokens: readonly TokenLogprob[] = [];
-  /** Length of the part of the first token that was released already. */
-  let released = 0;
   let isOver = false;
 
   /** Returns the events of the first part of the text, with the tokens that end within it. */
   function release(index: number, text: string, length: number): ReplyEvent[] {
-    const first = tokensWithin(tokens, released + length);
-    released = first.length === tokens.length ? 0 : released + length - lengthOf(first);
-    tokens = tokens.slice(first.length);
+    const end = endOfTokens(tokens, text.length - length);
+    const first = tokens.slice(0, end);
+    tokens = tokens.slice(end);
     return [
-      ...(first.length === 0 ? [] : [{ type: "logprobs" as const, index, tokens: first }]),
+      ...(end === 0 ? [] : [{ type: "logprobs" as const, index, tokens: first }]),
       ...delta(index, text.slice(0, length)),
     ];
   }
@@ -96,7 +94,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
         case "close": {
           const heldText = held ?? "";
           held = undefined;
-          return [...release(event.index, heldText, Infinity), event];
+          return [...release(event.index, heldText, heldText.length), event];
         }
         default:
           return [event];
@@ -106,15 +104,14 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
   };
 }
 
-/** Returns the first tokens, as many as are within a text of the given length. */
-function tokensWithin(tokens: readonly TokenLogprob[], length: number): readonly TokenLogprob[] {
-  let end = 0;
-  const first = tokens.findIndex((token) => (end += lengthOf([token])) > length);
-  return first < 0 ? tokens : tokens.slice(0, first);
-}
-
-function lengthOf(tokens: readonly TokenLogprob[]): number {
-  return tokens.reduce((sum, { token }) => sum + (stringOf(token)?.length ?? 0), 0);
+/**
+ * Returns the number of tokens that end before the last characters of their text. It is counted from the end: some
+ * tokens are not spelled like their text, so that counts from the beginning would differ more and more.
+ */
+function endOfTokens(tokens: readonly TokenLogprob[], characters: number): number {
+  let end = tokens.length;
+  for (let left = characters; left > 0 && end > 0;) left -= stringOf(tokens[--end]?.token)?.length || 1;
+  return end;
 }
 
 /**
