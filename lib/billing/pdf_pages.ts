@@ -14,8 +14,8 @@ const BYTES_PER_PAGE = 65_536;
 
 /** White space and comments between two tokens. */
 const GAP = String.raw`(?:[\0\s]|%[^\r\n]{0,40}[\r\n]){0,20}`;
-/** The inside of an array, up to its bracket. */
-const ARRAY = String.raw`(?:[^\]%]|%[^\r\n]*)*`;
+/** The references of an array. It ends at any name or object, which a bracket in a text would otherwise hide. */
+const ARRAY = String.raw`(?:[^\]%/o]|%[^\r\n]*)*`;
 const NUMBER = String.raw`(?<!\d)(\d{1,10})\s{1,9}\d{1,5}\s{1,9}`;
 
 /** Returns a pattern for a name, in which any character may be escaped: `/K#69ds`. */
@@ -23,9 +23,12 @@ function nameOf(text: string): string {
   return "/" + text.replace(/./g, (letter) => `(?:${letter}|#(?i:${letter.charCodeAt(0).toString(16)}))`);
 }
 
-/** An object stream, which since PDF 1.5 may hold compressed page objects. */
+/**
+ * An object stream, which since PDF 1.5 may hold compressed page objects. The search for its data ends at the next one,
+ * so that names without data take linear time.
+ */
 const OBJECT_STREAM = new RegExp(
-  String.raw`${nameOf("Type")}${GAP}${nameOf("ObjStm")}\b[^]{0,400}?stream\r?\n`,
+  String.raw`${nameOf("Type")}${GAP}${nameOf("ObjStm")}\b(?:(?!${nameOf("ObjStm")})[^]){0,400}?stream\r?\n`,
   "g",
 );
 /**
@@ -37,6 +40,9 @@ const TREE = new RegExp(
     `${nameOf("Pages")}${GAP}${NUMBER}R|(${nameOf("Type")}${GAP}${nameOf("Page")}(?![A-Za-z#]))`,
   "g",
 );
+
+/** A reference in an array. */
+const REFERENCE = new RegExp(`${NUMBER}R`, "g");
 
 /** Most pages that count: more than any vendor reads. */
 const MAX_PAGES = 10_000;
@@ -120,7 +126,7 @@ class PageTree {
       if (id !== undefined) this.#id = Number(id);
       if (rootId !== undefined) this.#roots.add(Number(rootId));
       const children = array ?? kids;
-      if (children !== undefined) this.#add(referencesIn(children));
+      if (children?.includes("R")) this.#add(referencesIn(children));
       else if (kidsId !== undefined) this.#add([Number(kidsId)]);
     }
   }
@@ -133,7 +139,9 @@ class PageTree {
 
   /** The page objects or, if they are more, the leaves of the tree. */
   get pages(): number {
-    return Math.max(this.#pageObjects, ...[...this.#roots].slice(0, MAX_LEVELS).map((root) => this.#count(root, 0)));
+    let most = this.#pageObjects;
+    for (const root of this.#roots) most = Math.max(most, this.#count(root, 0));
+    return most;
   }
 
   /** Counts the leaves below an object. A file that was edited has several versions of it. */
@@ -156,8 +164,7 @@ class PageTree {
 }
 
 function referencesIn(array: string): number[] {
-  const references = array.replace(/%[^\r\n]*/g, "").matchAll(new RegExp(`${NUMBER}R`, "g"));
-  return Array.from(references, ([, id]) => Number(id));
+  return Array.from(array.replace(/%[^\r\n]*/g, "").matchAll(REFERENCE), ([, id]) => Number(id));
 }
 
 /** Inflates an object stream, and ignores any bytes after it. Returns `undefined` if it is invalid or too long. */
