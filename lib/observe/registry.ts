@@ -38,7 +38,7 @@ export interface FamilyOptions {
   labels?: readonly string[];
 }
 
-/** What declarations of metrics need of a registry. */
+/** The methods of a registry that declare metrics. */
 export type MetricDeclarations = Pick<Registry, "counter" | "amounts" | "histogram" | "read">;
 
 /** A node in the tree of series. Each level of the tree stands for a label. */

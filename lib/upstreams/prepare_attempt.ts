@@ -67,7 +67,7 @@ export function createAttemptMaker(
   function canRelay(call: Call, { protocol, quirk, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt !== client.responseContext.prompt) return false;
-    if (prompt.openRouter === true && quirk.dialect?.reasoningDetails !== true) return false;
+    if (prompt.openRouter === true && quirk.mayKnowOpenRouter !== true) return false;
     const { maxTokens = Infinity } = prompt;
     if (vendor.enforcesMinTokens === true && maxTokens < minTokens) return false;
     if (prompt.plain !== undefined) {

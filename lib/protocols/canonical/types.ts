@@ -215,7 +215,7 @@ export interface Prompt {
   stream: boolean;
   /** Chat: the client asked for the usage chunk at the end of the stream. */
   includeUsage?: boolean;
-  /** Chat: the request has members that only OpenRouter knows. Other vendors get it translated. */
+  /** Chat: the request has members of OpenRouter's API. Vendors that do not know them get it translated. */
   openRouter?: boolean;
   truncation?: "auto" | "disabled";
   /** Provider preferences (`provider`), as sent. */

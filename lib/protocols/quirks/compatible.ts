@@ -7,6 +7,7 @@ import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 export const compatible: Quirk = {
   // Only OpenAI has free-form tools.
   dialect: { customTools: false },
+  mayKnowOpenRouter: true,
   body: (body, _prompt, dropped) => compatibleBody(body, dropped),
 };
 

@@ -9,6 +9,7 @@ import { omit, type Quirk } from "./quirk.ts";
  */
 export const openrouter: Quirk = {
   dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
+  mayKnowOpenRouter: true,
   issuer: openrouterIssuer,
   body(body, prompt, dropped) {
     const provider = passProvider(prompt);

@@ -21,6 +21,8 @@ export interface Quirk {
    * @param row the model's entry in the catalog
    */
   body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters, row: Pick<Model, "reasoning">): JsonObject;
+  /** True if hosts may know members of OpenRouter's API; absent: requests with them are translated. */
+  mayKnowOpenRouter?: true;
   /** True if `body` may change any message; absent: it changes only those of rare forms (`PlainSizes.hasRareForms`). */
   changesAllMessages?: true;
 }

@@ -7,6 +7,7 @@ import { wantsThinking } from "./thinking.ts";
 /** At vLLM the model's chat template turns thinking on or off, by its argument `enable_thinking`. */
 export const vllm: Quirk = {
   dialect: compatible.dialect,
+  mayKnowOpenRouter: true,
   body(body, { reasoning }, dropped) {
     const others = compatibleBody(body, dropped);
     const isWanted = wantsThinking(reasoning);

@@ -115,16 +115,13 @@ Deno.test("vendors get earlier reasoning of usual messages in their own form", a
   }
 });
 
-Deno.test("members that only OpenRouter knows are translated for others, and its clients get their `reasoning`", async () => {
+Deno.test("OpenRouter's members are translated for vendors without them, and its clients get their `reasoning`", async () => {
   const [first = "", ...others] = STREAMED.chat;
   const thought = first.replace(/"delta":\{[^}]*\}/, '"delta":{"role":"assistant","reasoning_content":"Hm."}');
   await using server = startUpstream(() => events([thought, first, ...others].join("")));
   const asked = { reasoning: { effort: "high" }, include_reasoning: true, usage: { include: true }, x: 1 };
-  const efforts: [vendor: string, sent: JsonObject][] = [["openai", { reasoning_effort: "high" }], [
-    "openrouter",
-    asked,
-  ]];
-  for (const [vendor, expected] of efforts) {
+  const cases = { openai: { reasoning_effort: "high" }, openrouter: asked, "openai-compatible": asked };
+  for (const [vendor, expected] of Object.entries(cases)) {
     await using gateway = startGateway({
       ...oneModel("chat", server.url),
       upstreams: { one: { vendor, base_url: `${server.url}/v1`, api_key: { env: "UPSTREAM_KEY" } } },
