@@ -31,6 +31,8 @@ const OBJECT_STREAM = new RegExp(
   String.raw`${nameOf("Type")}${GAP}${nameOf("ObjStm")}\b(?:(?!${nameOf("ObjStm")})[^]){0,400}?stream\r?\n`,
   "g",
 );
+/** The offset of the first object in an object stream. */
+const FIRST = new RegExp(String.raw`.*${nameOf("First")}${GAP}(\d{1,9})`, "s");
 /**
  * The number of an object with its array, the children of a node as an array or as a reference to one, the root of the
  * pages in a catalog, or a page object. The nodes above the pages have the type `/Pages`.
@@ -98,7 +100,7 @@ export function* countPdfPages(base64: string, budget: InflateBudget): Generator
  * offsets from `/First`.
  */
 function unpack(objects: string, dictionary: string): string {
-  const first = Number(/.*\/First\s+(\d{1,9})/s.exec(dictionary)?.[1] ?? 0);
+  const first = Number(FIRST.exec(dictionary)?.[1] ?? 0);
   const numbers = objects.slice(0, first).match(/\d+/g)?.map(Number) ?? [];
   const starts = Array.from({ length: numbers.length >> 1 }, (_, i) => [numbers[2 * i + 1], numbers[2 * i]] as const)
     .sort(([one = 0], [other = 0]) => one - other);

@@ -76,6 +76,8 @@ Deno.test("countPdfPages() counts a page as often as the tree repeats it, howeve
     assertEquals(pages(tree(...objects)), expected, objects.join());
     assertEquals(pages(packedTree(...objects)), expected, objects.join());
   }
+  const escaped = Buffer.from(packedTree(...twice)).toString("latin1").replace("/First", "/F#69rst");
+  assertEquals(pages(Buffer.from(escaped, "latin1")), 16);
   // A file that was edited has two versions of a node.
   assertEquals(pages(tree(node(3), page), "2 0 obj\n", node(3, 4), "3 0 obj", page, "4 0 obj", page), 3);
   // Texts that look like catalogs or the start of an array hide nothing.
