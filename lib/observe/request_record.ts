@@ -126,7 +126,7 @@ const MEMBER_NAMES: ReadonlySet<string> = new Set(
   safety_identifier seed service_tier session_id signature size speed stop stop_sequences store stream stream_options
   strict style system temperature text text.format text.verbosity thinking thinking.budget_tokens thinking.display
   thinking.type title tool_choice tool_choice.disable_parallel_tool_use tools top_a top_k top_logprobs top_p trace
-  transforms truncation user user_id user_location verbosity web_search_options
+  transforms truncation usage user user_id user_location verbosity web_search_options
   cachedContent contents contents.parts.thought contents.parts.thoughtSignature continuationToken displayName
   generationConfig generationConfig.candidateCount generationConfig.frequencyPenalty generationConfig.logprobs
   generationConfig.maxOutputTokens generationConfig.presencePenalty generationConfig.responseLogprobs
