@@ -2,7 +2,7 @@
  * Secrets of the configuration and the environment, and the list of their values that `redact.ts` removes from texts.
  */
 
-/** Largest number of remembered values; the oldest are forgotten first. A rotated key stays redacted until then. */
+/** Largest number of remembered values; the oldest are forgotten first. Each reload renews those in use. */
 const MAX_VALUES = 1_024;
 
 /** Shortest value that is remembered, in characters. Shorter ones are usually words, such as `none` or `ollama`. */

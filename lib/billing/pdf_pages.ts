@@ -14,8 +14,8 @@ const BYTES_PER_PAGE = 65_536;
 
 /** White space and comments between two tokens. */
 const GAP = String.raw`(?:[\0\s]|%[^\r\n]{0,40}[\r\n]){0,20}`;
-/** The inside of an array, up to its bracket. */
-const ARRAY = String.raw`(?:[^\]%]|%[^\r\n]*)*`;
+/** The references of an array. It ends at any name or object, which a bracket in a text would otherwise hide. */
+const ARRAY = String.raw`(?:[^\]%/o]|%[^\r\n]*)*`;
 const NUMBER = String.raw`(?<!\d)(\d{1,10})\s{1,9}\d{1,5}\s{1,9}`;
 
 /** Returns a pattern for a name, in which any character may be escaped: `/K#69ds`. */
@@ -23,11 +23,16 @@ function nameOf(text: string): string {
   return "/" + text.replace(/./g, (letter) => `(?:${letter}|#(?i:${letter.charCodeAt(0).toString(16)}))`);
 }
 
-/** An object stream, which since PDF 1.5 may hold compressed page objects. */
+/**
+ * An object stream, which since PDF 1.5 may hold compressed page objects. The search for its data ends at the next one,
+ * so that names without data take linear time.
+ */
 const OBJECT_STREAM = new RegExp(
-  String.raw`${nameOf("Type")}${GAP}${nameOf("ObjStm")}\b[^]{0,400}?stream\r?\n`,
+  String.raw`${nameOf("Type")}${GAP}${nameOf("ObjStm")}\b(?:(?!${nameOf("ObjStm")})[^]){0,400}?stream\r?\n`,
   "g",
 );
+/** The offset of the first object in an object stream. */
+const FIRST = new RegExp(String.raw`.*${nameOf("First")}${GAP}(\d{1,9})`, "s");
 /**
  * The number of an object with its array, the children of a node as an array or as a reference to one, the root of the
  * pages in a catalog, or a page object. The nodes above the pages have the type `/Pages`.
@@ -37,6 +42,9 @@ const TREE = new RegExp(
     `${nameOf("Pages")}${GAP}${NUMBER}R|(${nameOf("Type")}${GAP}${nameOf("Page")}(?![A-Za-z#]))`,
   "g",
 );
+
+/** A reference in an array. */
+const REFERENCE = new RegExp(`${NUMBER}R`, "g");
 
 /** Most pages that count: more than any vendor reads. */
 const MAX_PAGES = 10_000;
@@ -92,7 +100,7 @@ export function* countPdfPages(base64: string, budget: InflateBudget): Generator
  * offsets from `/First`.
  */
 function unpack(objects: string, dictionary: string): string {
-  const first = Number(/.*\/First\s+(\d{1,9})/s.exec(dictionary)?.[1] ?? 0);
+  const first = Number(FIRST.exec(dictionary)?.[1] ?? 0);
   const numbers = objects.slice(0, first).match(/\d+/g)?.map(Number) ?? [];
   const starts = Array.from({ length: numbers.length >> 1 }, (_, i) => [numbers[2 * i + 1], numbers[2 * i]] as const)
     .sort(([one = 0], [other = 0]) => one - other);
@@ -120,7 +128,7 @@ class PageTree {
       if (id !== undefined) this.#id = Number(id);
       if (rootId !== undefined) this.#roots.add(Number(rootId));
       const children = array ?? kids;
-      if (children !== undefined) this.#add(referencesIn(children));
+      if (children?.includes("R")) this.#add(referencesIn(children));
       else if (kidsId !== undefined) this.#add([Number(kidsId)]);
     }
   }
@@ -133,7 +141,9 @@ class PageTree {
 
   /** The page objects or, if they are more, the leaves of the tree. */
   get pages(): number {
-    return Math.max(this.#pageObjects, ...[...this.#roots].slice(0, MAX_LEVELS).map((root) => this.#count(root, 0)));
+    let most = this.#pageObjects;
+    for (const root of this.#roots) most = Math.max(most, this.#count(root, 0));
+    return most;
   }
 
   /** Counts the leaves below an object. A file that was edited has several versions of it. */
@@ -156,8 +166,7 @@ class PageTree {
 }
 
 function referencesIn(array: string): number[] {
-  const references = array.replace(/%[^\r\n]*/g, "").matchAll(new RegExp(`${NUMBER}R`, "g"));
-  return Array.from(references, ([, id]) => Number(id));
+  return Array.from(array.replace(/%[^\r\n]*/g, "").matchAll(REFERENCE), ([, id]) => Number(id));
 }
 
 /** Inflates an object stream, and ignores any bytes after it. Returns `undefined` if it is invalid or too long. */

@@ -140,7 +140,9 @@ function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes:
   if (modality === "image" && !isPdf(media)) return MAX_IMAGE_TOKENS;
   // A few bytes can show one picture for hours, and vendors read a picture per second.
   if (modality === "video") return Infinity;
-  const bytes = unzippedBytes(media) ?? base64Bytes(media.base64);
+  const [sentBytes, unpackedBytes = 0] = [base64Bytes(media.base64), unzippedBytes(media)];
+  // A text may look like an empty archive.
+  const bytes = unpackedBytes > sentBytes ? unpackedBytes : sentBytes;
   // Only the bytes of a text show its length; a PDF may be compressed. But each page is read as an image, and even the
   // smallest document has one page.
   const tokensAsImages = MAX_IMAGE_TOKENS * pagesOf(media);

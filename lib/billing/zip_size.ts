@@ -1,6 +1,7 @@
 /** Reads the size of the contents of a ZIP archive, such as a .docx or .xlsx, from its directory. */
 import { Buffer } from "node:buffer";
 import type { Media } from "../protocols/canonical/types.ts";
+import { base64Bytes } from "./prompt_parts.ts";
 
 /** The first characters of a ZIP archive in base64. */
 const ZIP_BASE64 = "UEsDB";
@@ -19,8 +20,9 @@ export function unzippedBytes(media: Media): number | undefined {
   const tail = Buffer.from(media.base64.slice(-TAIL_DIGITS), "base64");
   const end = tail.lastIndexOf(END, undefined, "latin1");
   if (end < 0 || end + END_BYTES > tail.length) return Infinity;
-  // The directory is directly before its end record.
+  // Some readers find the directory directly before its end record, others by its offset from the start.
   let at = end - tail.readUInt32LE(end + 12), bytes = 0;
+  if (tail.readUInt32LE(end + 16) !== base64Bytes(media.base64) - tail.length + at) return Infinity;
   for (let files = tail.readUInt16LE(end + 10); files > 0; files--) {
     if (at < 0 || at + FILE_BYTES > end || tail.readUInt32LE(at) !== FILE_SIGNATURE) return Infinity;
     bytes += tail.readUInt32LE(at + 24);

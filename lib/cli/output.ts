@@ -17,7 +17,7 @@ export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** The first failure to write the result; `undefined`: everything was written. */
+/** The failure to write the result, after which no more of it is written; `undefined`: everything was written. */
 let failure: unknown;
 
 /** Writes to standard output, which is for the result of a command. */

@@ -76,10 +76,19 @@ Deno.test("countPdfPages() counts a page as often as the tree repeats it, howeve
     assertEquals(pages(tree(...objects)), expected, objects.join());
     assertEquals(pages(packedTree(...objects)), expected, objects.join());
   }
+  const escaped = Buffer.from(packedTree(...twice)).toString("latin1").replace("/First", "/F#69rst");
+  assertEquals(pages(Buffer.from(escaped, "latin1")), 16);
   // A file that was edited has two versions of a node.
   assertEquals(pages(tree(node(3), page), "2 0 obj\n", node(3, 4), "3 0 obj", page, "4 0 obj", page), 3);
+  // Texts that look like catalogs or the start of an array hide nothing.
+  const others = Array.from({ length: 65 }, (_, index) => `%/Pages ${100 + index} 0 R\n`).join("");
+  assertEquals(pages(others, tree(node(3, 3, 3), page)), 3);
+  assertEquals(pages(page, "%9 0 obj[\n", page, page), 3);
+  assertEquals(pages(page, "%/Kids[\n", page, page), 3);
   const started = workedMs();
   const repeated = [
+    "/Type/ObjStm",
+    "/Kids[%]\n",
     "/Kids[",
     "/Kids[1 ",
     "1",

@@ -108,8 +108,8 @@ const ARCHIVE = "UEsDBBQAAAAIAAAAIQCSieKyTAAAAGDqAAARAAAAd29yZC9kb2N1bWVudC54bWz
   "bgAAALIAAAAAAA==";
 
 Deno.test("tokenBound() bounds a compressed document by its unpacked size, or by the context if that is hidden", () => {
-  const bound = (base64: string) => {
-    const mediaType = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+  const docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+  const bound = (base64: string, mediaType = docx) => {
     const sent = prompt([{ type: "media", media: { kind: "bytes", mediaType, base64 } }]);
     return tokenBound(sent, { ...MODEL, context_length: 10_000_000 }).input;
   };
@@ -117,6 +117,12 @@ Deno.test("tokenBound() bounds a compressed document by its unpacked size, or by
   assertEquals([bound(ARCHIVE), bound(ARCHIVE.slice(0, -40)), bound("UEsDBBQA")], [plain, 10_000_000, 10_000_000]);
   const damaged = atob(ARCHIVE).replaceAll("PK\x01\x02", "PK\x01\x03");
   assertEquals(bound(btoa(damaged)), 10_000_000);
+  // A second, empty directory is where some readers look, and not where the end record says.
+  const empty = `PK\x05\x06${"\0".repeat(18)}`;
+  assertEquals(bound(btoa(atob(ARCHIVE) + empty)), 10_000_000);
+  const text = `PK\x03\x04${"x".repeat(70_000)}`;
+  const endOfText = `PK\x05\x06${"\0".repeat(12)}\x74\x11\x01\0\0\0`;
+  assert(bound(btoa(text + endOfText), "text/plain") > 70_000);
 });
 
 Deno.test("tokenBound() bounds a video by the context alone", () => {

@@ -253,8 +253,8 @@ function readOrder({ sort = "time" }: RequestTexts): EntryOrder {
 }
 
 /**
- * Parses a cursor: the order, the value and seq of the last request of the page, and the moment of the first page, which
- * all pages' relative periods begin from.
+ * Parses a cursor: the order, the value and seq of the last request of the page, and the time of the first page, from
+ * which a relative period such as `7d` counts back on every page.
  */
 function readCursor(
   { cursor }: RequestTexts,

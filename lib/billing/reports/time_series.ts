@@ -12,17 +12,17 @@ export interface SeriesPart {
   /** Id of the key, or name of the model, group or upstream; empty for requests without one. */
   name: string;
   total: SumFigures;
-  /** SumFigures of each step of the series. */
+  /** Figures of each step of the series. */
   steps: readonly SumFigures[];
 }
 
-/** SumFigures over time. */
+/** Figures over time. */
 export interface TimeSeries {
   /** The steps, oldest first; the last one is not over yet. */
   steps: readonly Period[];
-  /** SumFigures of all requests. */
+  /** Figures of all requests. */
   total: SumFigures;
-  /** SumFigures of all requests in each step. */
+  /** Figures of all requests in each step. */
   totals: readonly SumFigures[];
   /** The parts with the highest cost. */
   parts: readonly SeriesPart[];

@@ -148,13 +148,30 @@ export class Reach {
    * Calls the store. Rejects at once if the store is known to be unreachable.
    * @throws {GatewayError} `overloaded` if it is unreachable or does not answer in time
    */
-  ask<T>(call: () => Promise<T>): Promise<T> {
-    return this.#call(call, (answer) => this.within(answer));
+  async ask<T>(call: () => Promise<T>): Promise<T> {
+    if (!this.#isUp) throw outOfReach(this.#lastFailure);
+    try {
+      const answer = await this.within(call());
+      this.#answeredAt = this.#parts.monotonic();
+      return answer;
+    } catch (cause) {
+      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
+      this.fail(cause);
+      throw outOfReach(cause);
+    }
   }
 
-  /** Calls the store as `ask` does, but without a timeout. */
-  askLong<T>(call: () => Promise<T>): Promise<T> {
-    return this.#call(call, (answer) => answer);
+  /**
+   * Calls the store as `ask` does, but without a timeout. Neither an answer nor a failure says whether the store is
+   * reachable for others: reports have connections of their own, and an operator may end a long one.
+   */
+  async askLong<T>(call: () => Promise<T>): Promise<T> {
+    if (!this.#isUp) throw outOfReach(this.#lastFailure);
+    try {
+      return await call();
+    } catch (cause) {
+      throw this.#parts.isOutOfReach(cause) ? outOfReach(cause) : cause;
+    }
   }
 
   /**
@@ -226,19 +243,6 @@ export class Reach {
     if (this.#isUp || this.#isClosed) return;
     [this.#isUp, this.#changedAt] = [true, this.#parts.monotonic()];
     this.#outages.rose();
-  }
-
-  async #call<T>(call: () => Promise<T>, wait: (answer: Promise<T>) => Promise<T>): Promise<T> {
-    if (!this.#isUp) throw outOfReach(this.#lastFailure);
-    try {
-      const answer = await wait(call());
-      this.#answeredAt = this.#parts.monotonic();
-      return answer;
-    } catch (cause) {
-      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
-      this.fail(cause);
-      throw outOfReach(cause);
-    }
   }
 }
 

@@ -44,7 +44,8 @@ const DAYS: SumTable = {
 const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 
 /**
- * Adds up usage of a migrated database, with a pause after every few rows. Each call must be within one transaction, which is its snapshot.
+ * Adds up usage of a migrated database, with a pause after every few rows. Each call must be within one transaction,
+ * which is its snapshot.
  */
 export class UsageWork {
   readonly #db: DatabaseSync;

@@ -194,6 +194,15 @@ Deno.test("JournaledLedger rejects other calls at once during an outage, with a 
     assertEquals(eventsOf(world), ["store_down"]);
   }));
 
+Deno.test("JournaledLedger stays reachable if only a report fails, which has connections of its own", () =>
+  inWorld(async (world) => {
+    const ledger = await world.open();
+    world.mood = "refuses";
+    await assertOverloaded(() => ledger.usage({ since: 0, until: 1, by: "day" }));
+    world.mood = "up";
+    assertEquals([ledger.reach().up, await ledger.hold(hold())], [true, { held: true }]);
+  }));
+
 Deno.test("JournaledLedger logs a flapping store as one outage, and one below a second not at all", () =>
   inWorld(async (world) => {
     const { clock } = world;
