@@ -47,9 +47,6 @@ const largeBodyQueue = createAdmissionQueue({
     }),
 });
 
-/** Shortest body that is scanned, in bytes. A shorter one is parsed and decoded as fast as it is scanned. */
-const MIN_SCANNED_BYTES = 2_048;
-
 /** Error for a body without content. */
 export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
 
@@ -163,7 +160,7 @@ export class RequestBody implements MemoryReserver {
       let bytes = await readBytes(this.#request, this.#rules, this);
       if (coding !== undefined) bytes = await this.#inflate(bytes, coding);
       budget.reserve(this.#bytes * (JSON_MEMORY_FACTOR - 1), limits.budgetBytes);
-      const body = await parseBody(bytes, bytes.length < MIN_SCANNED_BYTES ? undefined : scan);
+      const body = await parseBody(bytes, scan);
       record.bytesIn += this.#bytes;
       if (this.#bytes > LONG_REQUEST_BYTES) await yieldToEventLoop();
       return body;
