@@ -137,7 +137,7 @@ export function readBase64(text: string): string {
 /** Returns the text of a file; undefined if it is not UTF-8. @param base64 as `readBase64` returns it */
 export function decodeTextFile(base64: string): string | undefined {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(base64, "base64"));
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, "base64"));
   } catch {
     return undefined;
   }

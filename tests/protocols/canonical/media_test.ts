@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
+  decodeTextFile,
   modalityOf,
   normalizeMediaType,
   readBase64,
@@ -104,4 +105,9 @@ Deno.test("modalityOf() goes by type, then by name", () => {
 Deno.test("normalizeMediaType() uses one name for JPEG", () => {
   assertEquals(normalizeMediaType("image/JPG"), "image/jpeg");
   assertEquals(normalizeMediaType("Application/PDF"), "application/pdf");
+});
+
+Deno.test("decodeTextFile() returns the whole text, also a byte order mark, and nothing for other bytes", () => {
+  assertEquals(decodeTextFile(btoa("\xef\xbb\xbfa")), "\ufeffa");
+  assertEquals(decodeTextFile(btoa("\xff")), undefined);
 });
