@@ -1,5 +1,5 @@
 /** Upstreams with OpenAI's images API. */
-import { delay } from "../abort.ts";
+import { settlesWithin } from "../abort.ts";
 import type { Pricing } from "../catalog/price_schema.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
@@ -55,7 +55,7 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     );
     const feed = starts.length > 1 ? mergedFeed(starts, cancel) : lateFeed(firstStart(starts), cancel);
     try {
-      await (request.stream ? withinHeadWait(firstStart(starts)) : firstStart(starts));
+      await (request.stream ? settlesWithin(HEAD_WAIT_MS, firstStart(starts)) : firstStart(starts));
       return feed;
     } catch (error) {
       feed.cancel();
@@ -135,15 +135,5 @@ async function firstStart(starts: readonly Promise<ImageFeed>[]): Promise<ImageF
     const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
     const decides = (error: unknown) => !(error instanceof GatewayError) || error.final || error.kind === "invalid";
     throw errors.find(decides) ?? errors[0];
-  }
-}
-
-/** Waits for a start, but at most `HEAD_WAIT_MS`. */
-async function withinHeadWait(start: Promise<unknown>): Promise<void> {
-  const hasStarted = new AbortController();
-  try {
-    await Promise.race([start, delay(HEAD_WAIT_MS, hasStarted.signal)]);
-  } finally {
-    hasStarted.abort();
   }
 }
