@@ -4,7 +4,7 @@ import type { Secret } from "../secret.ts";
 import type { AdmittedRequest } from "./limiter.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
 import { RedisCommands } from "./redis_commands.ts";
-import { openRedisConnection, type RedisConnection, RedisUnreachable } from "./redis_connection.ts";
+import { RedisConnection, RedisUnreachable } from "./redis_connection.ts";
 
 /** Dependencies of a session. */
 export interface NodeSessionOptions extends LimiterOptions {
@@ -127,7 +127,7 @@ export class NodeSession {
     const { prefix, timeoutMs } = this.#parts;
     let connection: RedisConnection | undefined;
     try {
-      connection = await openRedisConnection(this.#url, {
+      connection = await RedisConnection.open(this.#url, {
         prefix,
         timeoutMs,
         lost: (cause) => this.#lose(connection, cause),

@@ -37,13 +37,6 @@ const TIMERS_PER_TIMEOUT = 5;
 /** Most turns of the event loop after a timeout in which replies that have already arrived are still read. */
 const MAX_CHECKS = 10;
 
-/** Opens a connection and loads all scripts. @throws {RedisUnreachable} whose message is the cause in one word */
-export async function openRedisConnection(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
-  const connection = new RedisConnection(url, options);
-  await connection.open();
-  return connection;
-}
-
 /** A connection. It never reconnects: after its loss, every call fails at once. */
 export class RedisConnection {
   readonly #redis: Redis;
@@ -55,7 +48,14 @@ export class RedisConnection {
   /** Number of replies so far. */
   #replyCount = 0;
 
-  constructor(url: Secret, options: RedisConnectionOptions) {
+  /** Opens a connection and loads all scripts. @throws {RedisUnreachable} whose message is the cause in one word */
+  static async open(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
+    const connection = new RedisConnection(url, options);
+    await connection.#connect();
+    return connection;
+  }
+
+  private constructor(url: Secret, options: RedisConnectionOptions) {
     this.#options = options;
     this.#redis = createClient(url);
     this.#ended = new Promise((resolve) => this.#redis.once("end", resolve));
@@ -64,8 +64,7 @@ export class RedisConnection {
     this.#redis.on("close", () => this.#lose("closed"));
   }
 
-  /** Connects. For `openRedisConnection` only. */
-  async open(): Promise<void> {
+  async #connect(): Promise<void> {
     const redis = this.#redis;
     try {
       await this.#withTimeout(CONNECT_TIMEOUT_MS, redis.connect());
