@@ -71,7 +71,7 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
   );
 }
 
-/** Returns the price lists of a model, with their paths: its own, those of its price changes, and those of its targets. */
+/** Returns the price lists of a model with their paths: its own, and those of its price changes and targets. */
 export function priceListsOf({ pricing, price_changes, targets }: JsonObject, path: Path): [Path, JsonObject][] {
   return [
     ...isObject(pricing) ? [[[...path, "pricing"], pricing] satisfies [Path, JsonObject]] : [],

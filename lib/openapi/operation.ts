@@ -27,7 +27,7 @@ export interface Operation {
 
 /** Statuses of any operation: the head of the request is malformed, or requests a WebSocket. */
 const COMMON_STATUSES = [400, 426];
-/** Further statuses of operations that require a key. The viewer key gets 403 for operations that may change something. */
+/** Further statuses of operations that require a key. The viewer key gets 403 for those that may change something. */
 const KEY_STATUSES = [401, 403, 429, 500, 503];
 /** Further statuses of operations with a body. */
 const BODY_STATUSES = [404, 408, 413, 415];

@@ -30,7 +30,7 @@ export type Media =
   | { kind: "url"; url: string; mediaType?: string }
   | { kind: "bytes"; base64: string; mediaType: string };
 
-/** The source of a piece of text, as the vendor's own citation object. Positions count from the beginning of the block. */
+/** The source of a piece of text, as the vendor's own citation object. Positions count from the start of the block. */
 export interface Citation {
   from: Protocol;
   value: JsonObject;

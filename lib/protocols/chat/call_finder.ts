@@ -1,4 +1,4 @@
-/** Finds the call of each entry of `tool_calls`. Upstreams number the pieces of calls in different ways, or not at all. */
+/** Finds the call of each entry of `tool_calls`. Upstreams number pieces of calls in different ways, or not at all. */
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";

@@ -1,6 +1,6 @@
 /**
- * The embedded language models as one upstream. `echo` has no network, no randomness, and no clock unless the prompt asks
- * for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
+ * The embedded language models as one upstream. `echo` has no network, no randomness, and no clock unless the prompt
+ * asks for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
