@@ -32,7 +32,9 @@ export function keepKnownMembers(
     const known = members.get(message.role);
     if (known === undefined) return message;
     const thought = nonEmptyStringOf(message.reasoning_content) ?? nonEmptyStringOf(message.reasoning) ?? "";
-    const unknown = Object.keys(message).filter((name) => !["role", "content", ...known].includes(name));
+    const unknown = Object.keys(message).filter((name) =>
+      name !== "role" && name !== "content" && !known.includes(name)
+    );
     for (const name of unknown) {
       if (!REASONING_MEMBERS.includes(name) && asksForSomething(message[name])) dropped.add(`messages.${name}`);
     }
