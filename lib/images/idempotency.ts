@@ -97,8 +97,12 @@ const FIRST_POLL_MS = 100;
 /** Longest interval between polls, in milliseconds. */
 const MAX_POLL_MS = 1_000;
 
-/** Interval between attempts to record that a request was done, in milliseconds. */
+/** Interval between attempts to store an answer, or to record that a request was done, in milliseconds. */
 const RECORD_RETRY_MS = 1_000;
+
+/** Time for which an answer that cannot be stored is kept in memory, in milliseconds, and most bytes of all of them. */
+const UNSTORED_MS = 30_000;
+const MAX_UNSTORED_BYTES = 64 * 1024 * 1024;
 
 /** `retry-after` of a repeat that cannot wait, in milliseconds. */
 const RETRY_MS = 5_000;
@@ -113,12 +117,15 @@ export class Idempotency {
   readonly #later: StartTimer;
   readonly #answers: AnswerStore;
   readonly #isCharged: (requestId: string) => Promise<boolean>;
+  readonly #report: (cause: unknown) => void;
   readonly #cache: ReplayCache;
   /** Pending answers by scope and key. There is one entry per key, so that no work is done twice at the same time. */
   readonly #pending = new Map<string, PendingAnswer>();
   /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
   readonly #lookups = new Map<string, Promise<void>>();
   readonly #closing = new AbortController();
+  /** Bytes of the answers that could not be stored yet. */
+  #unstoredBytes = 0;
 
   constructor(parts: IdempotencyParts) {
     this.#windowMs = parts.windowMs;
@@ -129,10 +136,10 @@ export class Idempotency {
     this.#later = parts.later ?? startTimer;
     this.#answers = parts.store.answers;
     this.#isCharged = parts.isCharged ?? (() => Promise.resolve(false));
+    this.#report = parts.report;
     this.#cache = createReplayCache({
       answers: this.#answers,
       now: parts.now,
-      report: parts.report,
       windowMs: parts.windowMs,
       maxBytes: parts.maxBytes,
       maxAnswerBytes: parts.maxAnswerBytes ?? Math.min(MAX_ANSWER_BYTES, Math.floor(parts.maxBytes / 4)),
@@ -270,8 +277,10 @@ export class Idempotency {
   async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
-      if (await this.#cache.store(request, answer)) await claim.release();
-      else void this.#recordDone(request, claim);
+      await this.#cache.store(request, answer).then(
+        () => claim.release(),
+        (cause) => void this.#storeLater(request, { claim, answer, cause }),
+      );
       return answer;
     } catch (error) {
       await this.#endFailed(request, claim);
@@ -285,6 +294,31 @@ export class Idempotency {
     const isDone = requestId !== undefined && await this.#isCharged(requestId).catch(() => false);
     if (isDone) void this.#recordDone(request, claim);
     else await claim.release();
+  }
+
+  /**
+   * Retries to store an answer for a while, since a store may be unreachable for seconds. Then only the fact that the
+   * request was done is recorded.
+   */
+  async #storeLater(
+    request: RepeatableRequest,
+    { claim, answer, cause }: { claim: HeldClaim; answer: StoredAnswer; cause: unknown },
+  ): Promise<void> {
+    const { length } = answer.body;
+    this.#unstoredBytes += length;
+    try {
+      const isShort = this.#unstoredBytes <= MAX_UNSTORED_BYTES;
+      for (let leftMs = UNSTORED_MS; isShort && leftMs > 0; leftMs -= RECORD_RETRY_MS) {
+        await this.#pause(RECORD_RETRY_MS, this.#closing.signal);
+        if (await this.#cache.store(request, answer).then(() => true, () => false)) return await claim.release();
+      }
+    } catch {
+      // The gateway is being closed.
+    } finally {
+      this.#unstoredBytes -= length;
+    }
+    this.#report(cause);
+    void this.#recordDone(request, claim);
   }
 
   /**
