@@ -9,6 +9,7 @@ import { type StartTimer, startTimer } from "../start_timer.ts";
 import { abortable } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createReplayCache, isFinal, type ReplayCache, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
+import { AnswerRecorder } from "./answer_recorder.ts";
 import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** Limits on stored answers and waiting repeats. */
@@ -97,19 +98,11 @@ const FIRST_POLL_MS = 100;
 /** Longest interval between polls, in milliseconds. */
 const MAX_POLL_MS = 1_000;
 
-/** Interval between attempts to store an answer, or to record that a request was done, in milliseconds. */
-const RECORD_RETRY_MS = 1_000;
-
-/** Time for which an answer that cannot be stored is kept in memory, in milliseconds, and most bytes of all of them. */
-const UNSTORED_MS = 30_000;
-const MAX_UNSTORED_BYTES = 64 * 1024 * 1024;
-
 /** `retry-after` of a repeat that cannot wait, in milliseconds. */
 const RETRY_MS = 5_000;
 
 /** Answers requests with an idempotency key. */
 export class Idempotency {
-  readonly #windowMs: number;
   readonly #maxWaiting: number;
   readonly #waitMs: number;
   readonly #leaseMs: number;
@@ -117,18 +110,14 @@ export class Idempotency {
   readonly #later: StartTimer;
   readonly #answers: AnswerStore;
   readonly #isCharged: (requestId: string) => Promise<boolean>;
-  readonly #report: (cause: unknown) => void;
   readonly #cache: ReplayCache;
+  readonly #recorder: AnswerRecorder;
   /** Pending answers by scope and key. There is one entry per key, so that no work is done twice at the same time. */
   readonly #pending = new Map<string, PendingAnswer>();
   /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
   readonly #lookups = new Map<string, Promise<void>>();
-  readonly #closing = new AbortController();
-  /** Bytes of the answers that could not be stored yet. */
-  #unstoredBytes = 0;
 
   constructor(parts: IdempotencyParts) {
-    this.#windowMs = parts.windowMs;
     this.#maxWaiting = parts.maxWaiting ?? MAX_WAITING;
     this.#waitMs = parts.waitMs ?? WAIT_MS;
     this.#leaseMs = parts.leaseMs ?? LEASE_MS;
@@ -136,7 +125,6 @@ export class Idempotency {
     this.#later = parts.later ?? startTimer;
     this.#answers = parts.store.answers;
     this.#isCharged = parts.isCharged ?? (() => Promise.resolve(false));
-    this.#report = parts.report;
     this.#cache = createReplayCache({
       answers: this.#answers,
       now: parts.now,
@@ -144,6 +132,12 @@ export class Idempotency {
       maxBytes: parts.maxBytes,
       maxAnswerBytes: parts.maxAnswerBytes ?? Math.min(MAX_ANSWER_BYTES, Math.floor(parts.maxBytes / 4)),
       maxAnswers: parts.maxAnswers ?? MAX_ANSWERS,
+    });
+    this.#recorder = new AnswerRecorder({
+      cache: this.#cache,
+      windowMs: parts.windowMs,
+      later: this.#later,
+      report: parts.report,
     });
   }
 
@@ -181,8 +175,8 @@ export class Idempotency {
 
   /** Cancels all work. */
   close(): void {
-    this.#closing.abort(new DOMException("Closed", "AbortError"));
-    for (const { controller } of this.#pending.values()) controller.abort(this.#closing.signal.reason);
+    this.#recorder.close();
+    for (const { controller } of this.#pending.values()) controller.abort(new DOMException("Closed", "AbortError"));
   }
 
   #start(name: string, requestHash: string, make: Make): PendingAnswer {
@@ -277,10 +271,7 @@ export class Idempotency {
   async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
-      await this.#cache.store(request, answer).then(
-        () => claim.release(),
-        (cause) => void this.#storeLater(request, { claim, answer, cause }),
-      );
+      await this.#recorder.store(request, answer, claim);
       return answer;
     } catch (error) {
       await this.#endFailed(request, claim);
@@ -292,49 +283,8 @@ export class Idempotency {
   async #endFailed(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
     const isDone = requestId !== undefined && await this.#isCharged(requestId).catch(() => false);
-    if (isDone) void this.#recordDone(request, claim);
+    if (isDone) void this.#recorder.markDone(request, claim);
     else await claim.release();
-  }
-
-  /**
-   * Retries to store an answer for a while, since a store may be unreachable for seconds. Then only the fact that the
-   * request was done is recorded.
-   */
-  async #storeLater(
-    request: RepeatableRequest,
-    { claim, answer, cause }: { claim: HeldClaim; answer: StoredAnswer; cause: unknown },
-  ): Promise<void> {
-    const { length } = answer.body;
-    this.#unstoredBytes += length;
-    try {
-      const isShort = this.#unstoredBytes <= MAX_UNSTORED_BYTES;
-      for (let leftMs = UNSTORED_MS; isShort && leftMs > 0; leftMs -= RECORD_RETRY_MS) {
-        await this.#pause(RECORD_RETRY_MS, this.#closing.signal);
-        if (await this.#cache.store(request, answer).then(() => true, () => false)) return await claim.release();
-      }
-    } catch {
-      // The gateway is being closed.
-    } finally {
-      this.#unstoredBytes -= length;
-    }
-    this.#report(cause);
-    void this.#recordDone(request, claim);
-  }
-
-  /**
-   * Records that a request was done, and retries until that succeeds. Until then the request stays claimed, so that it
-   * is not done and charged again.
-   */
-  async #recordDone(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
-    for (let leftMs = this.#windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RECORD_RETRY_MS) {
-      try {
-        await this.#cache.markDone(request);
-        return await claim.release();
-      } catch {
-        await this.#pause(RECORD_RETRY_MS, this.#closing.signal).catch(() => {});
-      }
-    }
-    claim.stopRenewing();
   }
 
   /** Waits for another node's answer. @returns `undefined` if the node ended without an answer */
