@@ -19,6 +19,7 @@ export const GROUND = [
   "lib/phase_timers.ts",
   "lib/start_timer.ts",
   "lib/text.ts",
+  "lib/compare_values.ts",
   "lib/csv.ts",
 ];
 
