@@ -12,7 +12,7 @@ import type { Ledger } from "./ledger.ts";
 import { type Amount, formatUsd } from "./money.ts";
 import {
   type AdmissionTerms,
-  type LimitWatch,
+  type LimitCounts,
   type ModelTerms,
   Reservation,
   type ReservationParts,
@@ -46,7 +46,8 @@ export interface Delivered {
 }
 
 /** Receives the results of meters. */
-export interface MeterWatch extends LimitWatch {
+export interface MeterWatch {
+  readonly counts: LimitCounts;
   /** Called with the entry of a request when it has ended. */
   ended(record: ObservedRecord, entry: Entry): void;
 }

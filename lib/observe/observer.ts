@@ -127,16 +127,6 @@ export class Observer {
     this.#release(record);
   }
 
-  /** Counts a request that a limit or budget refused. @param unit unit of the limit; `usd` for a budget */
-  refused(owner: string, unit: string): void {
-    this.counts.refused(owner, unit);
-  }
-
-  /** Counts a request that a report-only limit would have refused. */
-  exceeded(): void {
-    this.counts.exceeded();
-  }
-
   /** Adds a function that returns the bytes of request bodies in memory. */
   addBodyBytes(bytes: () => number): void {
     this.#bodyBytes.push(bytes);

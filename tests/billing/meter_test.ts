@@ -287,9 +287,7 @@ Deno.test("Meter gives up on budgets that others keep emptying, with one log lin
     }),
   });
   const observer = {
-    opened() {},
-    refused: (owner: string, unit: string) => void refusals.push(`${owner} ${unit}`),
-    exceeded() {},
+    counts: { refused: (owner: string, unit: string) => void refusals.push(`${owner} ${unit}`), exceeded() {} },
     ended() {},
   };
   const meter = new Meter({ ledger, limiter, observer, ...clock, log() {} }, {
