@@ -1,12 +1,10 @@
 /** Filters and orders of searches for ledger entries, and the names by which blocks of entries are found. */
+import type { Amount } from "../billing/money.ts";
 import { compareValues } from "../compare_values.ts";
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
 import { FAILED_ENDINGS } from "./days.ts";
 import { searchedValues } from "./entry_row.ts";
 import { BLOCK, problemPart } from "./sums.ts";
-
-/** An amount in 1e-12 USD. */
-type Amount = bigint;
 
 /** Reason codes, and `lost` for requests whose process ended before they did. */
 export type SearchedReason = ReasonCode | "lost";
