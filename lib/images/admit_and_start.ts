@@ -54,7 +54,7 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
       hasDisconnected,
       meter,
     });
-    meter.entry.dropped = context.record.dropped = memberNames(dropped.names);
+    meter.entry.dropped = memberNames(dropped.names);
     return { ...work, feed, headers, counter, dropped, watch, drains, hasDisconnected, inputImagePrice, releasePixels };
   } catch (error) {
     releasePixels();

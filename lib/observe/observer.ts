@@ -43,7 +43,6 @@ export class Observer {
       method,
       start: this.#monotonic(),
       route: "",
-      dropped: [],
       bytesIn: 0,
       bytesOut: 0,
       streamed: false,

@@ -99,7 +99,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
-  entry.dropped = record.dropped = memberNames(dropped.names);
+  entry.dropped = memberNames(dropped.names);
   state.forwarded = answer.forwarded;
   entry.vendorRequestId = answer.requestId;
   return { answer, admitted, attempt, begunAt, countInput };

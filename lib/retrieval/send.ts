@@ -43,7 +43,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   work: RetrievalWork<R, A>,
 ): Promise<RetrievalAnswer<R, A>> {
   const { client, context, metered: { meter, interrupted } } = work;
-  const { gateway, requestId, record } = context;
+  const { gateway, requestId } = context;
   const key = requireCaller(context.caller).keyId;
   const choices = planRetrievalTargets(work.admitted, { gateway, preferences: work.preferences, key });
   const upstreamCall = new AbortController();
@@ -81,7 +81,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
           ...{ request: candidate.request, model, target, signal, dropped },
           identify: (requestId) => void (meter.entry.vendorRequestId = requestId),
         });
-        meter.entry.dropped = record.dropped = memberNames(dropped.names);
+        meter.entry.dropped = memberNames(dropped.names);
         context.answerHeaders.push(...droppedHeader(dropped));
         return { answer, candidate };
       },
