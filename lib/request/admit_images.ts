@@ -40,11 +40,11 @@ function termsOf(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Omit<AdmissionTerms, "limitRequests" | "maxCost"> {
   const { gateway, caller } = context;
-  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.arrivedAt };
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.entry.arrivedAt };
   return {
     model,
     ...pricesAt(model, priceTerms),
-    budgets: budgetClaims(requireCaller(caller), meter),
+    budgets: budgetClaims(requireCaller(caller), meter.entry),
     forMs: longestMs([{ model }], gateway.config),
   };
 }

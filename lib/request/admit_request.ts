@@ -79,7 +79,7 @@ async function admitFirst(
   const { context, meter } = request.state;
   const { gateway } = context;
   const caller = requireCaller(context.caller);
-  const budgets = budgetClaims(caller, meter);
+  const budgets = budgetClaims(caller, meter.entry);
   const spending = { first, others, budgets, gateway };
   let plan = planSpending(spending);
   const canCostLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);

@@ -16,13 +16,13 @@ import type { RequestState } from "./state.ts";
 
 /** Reads and checks the body. @throws {GatewayError} as `RouteContext.readJson`, and `invalid` */
 export async function readRequest({ codec, request, context, meter }: RequestState): Promise<ScreenedBody> {
-  attributeRequest(meter, request.headers);
+  attributeRequest(meter.entry, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
   // Only the bodies of relayed requests are scanned instead of parsed.
   const isWanted = (model: string) => isRelayed(model, codec.protocol, context.gateway);
   const { schema, plain } = codec;
   const body = await context.readJson(plain && { ...plain.contents, isWanted });
-  attributeUser(meter, headOf(body));
+  attributeUser(meter.entry, headOf(body));
   const isValid = plain !== undefined && body.scanned !== undefined &&
     acceptsHead(schema, plain.contents.shapes.keys(), body.scanned.head);
   if (!isValid) checkBody(schema, body.value);

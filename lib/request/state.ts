@@ -102,7 +102,7 @@ export class RequestState {
     this.attempt = attempt;
     this.dropped = dropped;
     const { target } = attempt;
-    this.meter.beginAttempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
+    this.meter.entry.beginAttempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
   }
 
   /**
@@ -127,7 +127,7 @@ export class RequestState {
 
   /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
   drainOrCancel(): void {
-    if (!this.meter.hasAttempted || !this.drainForBill(NO_ANSWER)) this.#upstreamCall.abort();
+    if (!this.drainForBill(NO_ANSWER)) this.#upstreamCall.abort();
   }
 
   /** Settles a request whose client disconnected and that no target answered. */

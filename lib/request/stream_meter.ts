@@ -101,7 +101,7 @@ export class StreamMeter {
       else if (event.type === "error") return this.#takeError(step, event.error);
       else {
         if (!this.#hasBegun) {
-          this.#charge.meter.recordFirstOutput();
+          this.#charge.meter.entry.recordFirstOutput();
           this.#hasBegun = true;
         }
         if (event.type === "open" && event.block.type === "reasoning") this.#facts.reasoning = true;

@@ -64,7 +64,7 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     const { meter } = metered;
     // 2, 3. Read the body and check it.
     const body = await context.readJson();
-    attributeUser(meter, body.value);
+    attributeUser(meter.entry, body.value);
     check(body);
     // 4, 5. Find the models, and check the request against each of them.
     const { candidates, preferences } = findRetrievalCandidates(body, { context, meter }, { kind, read });
