@@ -78,7 +78,7 @@ export interface Permit {
   /** True if the request is a trial at a target whose breaker is half-open. */
   readonly isTrial: boolean;
   /** Tickets of the breaker for all keys, and of the one for this key, if there is one. */
-  readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
+  tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
   /** When its answer began, by the monotonic clock; absent: it has not. */
   succeededAt?: number;
 }

@@ -287,6 +287,20 @@ Deno.test("an answer that breaks off is one failed request, not a success and a 
   assertEquals([row?.samples, row?.failures, row?.state], [10, 6, "open"]);
 });
 
+Deno.test("a trial that closed the breaker counts as failed if its answer breaks off", () => {
+  const one = permitRequest(place("a"));
+  const { health, admit, send, pass } = clocked();
+  send(one, 5, UNREACHABLE);
+  pass(5_000);
+  const trial = admit(one);
+  health.report(trial, SUCCESS);
+  health.report(trial, FAILURE);
+  const [row] = health.snapshot();
+  assertEquals([row?.samples, row?.failures, row?.consecutive_failures, row?.state], [1, 1, 1, "closed"]);
+  send(one, 4, FAILURE);
+  assertEquals(health.snapshot()[0]?.state, "open");
+});
+
 Deno.test("failures of one client key open the target's breaker for that key only", () => {
   const target = permitRequest(place("a"), place("b"));
   const { health, send, state, changes, pass } = clocked();
