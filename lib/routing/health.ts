@@ -136,6 +136,8 @@ export interface HealthChange extends Pick<Target, "upstream" | "model"> {
   key?: string;
   /** Time until the target is tried again, in milliseconds; 0 if it can be tried now. */
   forMs: number;
+  /** True if the condition ends because no model has the target any more. */
+  isRemoved?: true;
 }
 
 /** Result of a probe: the upstream answers, it refuses the gateway's key, or it does not answer. */

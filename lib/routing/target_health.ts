@@ -84,6 +84,11 @@ export class TargetHealth {
     return this.all.breaker.isOpen || (key !== undefined && this.clients.byKey.get(key)?.breaker.isOpen === true);
   }
 
+  /** Returns the scopes whose breakers are open or half-open. */
+  openScopes(): BreakerScope[] {
+    return [this.all, ...this.clients.byKey.values()].filter(({ breaker }) => breaker.isOpen);
+  }
+
   /**
    * Counts a success. It does not count for breakers that have changed meanwhile.
    * @returns the scopes that it closed

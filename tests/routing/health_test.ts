@@ -591,6 +591,20 @@ Deno.test("an upstream with a refused key is out until a probe finds the key acc
   ]);
 });
 
+Deno.test("a refused key is not reported as accepted if a reload removes its upstream", async () => {
+  const [one, other] = [permitRequest(place("a")), permitRequest(place("b"))];
+  const { send, health, changes, answers, timers } = clocked();
+  answers.a = "refused";
+  send(one, 1, { type: "refused" });
+  await settle();
+  health.reconfigure({ breaker: BREAKER, models: [other.model], probe: () => undefined });
+  assertEquals(changes.map(({ change, isRemoved }) => [change, isRemoved]), [
+    ["key_refused", undefined],
+    ["key_accepted", true],
+  ]);
+  assertEquals([timers(), health.snapshot()], [0, []]);
+});
+
 Deno.test("failures take out at most half of a model's targets, refused keys any number", async () => {
   const names = ["a", "b", "c", "d", "e"];
   for (let count = 1; count <= names.length; count++) {
@@ -669,7 +683,13 @@ Deno.test("changed settings apply to later results, and targets of the configura
   send(one, 5, FAILURE);
   send(removed, 5, UNREACHABLE);
   const breaker = { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 };
+  changes.length = 0;
   health.reconfigure({ breaker, models: [one.model, other.model] });
+  const { key: _, ...end } = { ...changes[0], key: undefined };
+  assertEquals([changes.length, end], [
+    1,
+    { upstream: "c", model: "m", change: "closed", scope: "model", forMs: 0, isRemoved: true },
+  ]);
   assertEquals(state(one.target), "open");
   send(other, 2, FAILURE);
   assertEquals(state(other.target), "open");
