@@ -282,6 +282,7 @@ export const LAYERS: Layers = {
     "lib/config.ts",
     "lib/gateway.ts",
     "lib/server",
+    "lib/limits",
     "lib/billing",
     "lib/observe",
     "lib/request",

@@ -43,11 +43,12 @@ export class EntryDraft {
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
   #attemptCount = 0;
   #upstream = "";
-  #target: Pick<Target, "model" | "pricing"> | undefined;
   #affinity: Affinity | undefined;
   /** The ended attempts; `undefined` until one fails or starts late, since most requests succeed at their first. */
   #attempts: EntryAttempt[] | undefined;
   #firstMs: number | undefined;
+  /** The model at the upstream of the current attempt, with its prices; undefined if they are not known. */
+  target: Pick<Target, "model" | "pricing"> | undefined;
   /** The upstream's id of the current attempt; undefined if there is none. */
   vendorRequestId: string | undefined;
   /** Targets that were passed over because they were unavailable; undefined if there are none. */
@@ -75,11 +76,6 @@ export class EntryDraft {
     return this.#attemptCount > 0;
   }
 
-  /** The model at the upstream of the last attempt, with its prices; undefined if they are not known. */
-  get target(): Pick<Target, "model" | "pricing"> | undefined {
-    return this.#target;
-  }
-
   /** Records the end user and tags that the client named. What was recorded before stays. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
     this.#attribution = { ...attribution, ...this.#attribution };
@@ -94,7 +90,7 @@ export class EntryDraft {
     this.#attemptCount++;
     this.#affinity = affinity;
     this.#upstream = upstream;
-    this.#target = target;
+    this.target = target;
     this.vendorRequestId = undefined;
   }
 

@@ -5,7 +5,7 @@ import { pricingAt } from "../catalog/catalog.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { memberNames } from "../observe/request_record.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import { admitImages } from "../request/admit_images.ts";
+import { admitImages } from "./admit_images.ts";
 import type { RouteContext } from "../server/router.ts";
 import { drainOf } from "./drain.ts";
 import { billedExtras, maxUsageOf } from "./image_pricing.ts";

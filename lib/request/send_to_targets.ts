@@ -61,7 +61,7 @@ async function sendToTargets<T>(
   state: RequestState,
   send: AttemptOptions<T>["send"],
 ): Promise<T> {
-  const { context: { gateway, requestId }, key, signal, meter, meter: { entry } } = state;
+  const { context: { gateway, requestId }, caller: { keyId: key }, signal, meter, meter: { entry } } = state;
   const isOver = () => signal.aborted || meter.ended || state.clientHasDisconnected;
   const answered = await tryTargets(gateway, { requestId, signal, entry, choices, key, send, isOver });
   const { conversation, attempt } = state;

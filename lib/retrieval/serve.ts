@@ -10,8 +10,7 @@ import { checkRerankBody, readRerank } from "./read_rerank.ts";
 import { type RetrievalAnswer, sendRetrieval } from "./send.ts";
 import { type SettledRetrieval, settleRetrieval } from "./settle.ts";
 import type { Embeddings, Reranking, RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
-import { writeEmbeddings } from "./write_embeddings.ts";
-import { writeReranking } from "./write_reranking.ts";
+import { writeEmbeddings, writeReranking } from "./write_response.ts";
 
 /** The differences between the two endpoints. */
 interface RetrievalEndpoint<R extends RetrievalRequest, A> {

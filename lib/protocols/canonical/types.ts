@@ -252,6 +252,11 @@ export interface PlainSizes {
   hasRareForms: boolean;
 }
 
+/** Returns whether a message has a result of a tool call. */
+export function hasToolResult({ blocks }: Message): boolean {
+  return blocks.some(({ type }) => type === "tool_result");
+}
+
 /**
  * True if the vendor may run tools or call servers while it answers. Such a request can cost more than its stream
  * shows.

@@ -9,7 +9,7 @@ import type { Meter } from "../billing/meter.ts";
 import type { AdmissionTerms } from "../billing/reservation.ts";
 import { costOfExtras, pricesAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
-import { longestMs } from "./targets.ts";
+import { longestMs } from "../request/targets.ts";
 
 /**
  * Reserves limits and budget for all images of a request at their requested size.
