@@ -183,8 +183,9 @@ class AlertLoops {
 
   async #publishLines(): Promise<void> {
     const lines = this.#parts.lines.take();
-    const [publisher, parts] = this.#publishing();
-    if (parts === undefined) return;
+    const publishing = this.#publishing();
+    if (publishing === undefined) return;
+    const { publisher, parts } = publishing;
     await publisher.retry(parts);
     for (const { line, failure } of lines) {
       const draft = alertOf(line, { failure, keyName: await this.#keyName(line.key_id) });
@@ -201,8 +202,9 @@ class AlertLoops {
   }
 
   async #checkBudgets(): Promise<void> {
-    const [publisher, parts] = this.#publishing();
-    if (parts === undefined) return;
+    const publishing = this.#publishing();
+    if (publishing === undefined) return;
+    const { publisher, parts } = publishing;
     let isNew = false;
     await this.#parts.budgets.check(this.#parts.current(), async (draft, isSent) => {
       await publisher.publish(draft, parts, isSent);
@@ -211,13 +213,13 @@ class AlertLoops {
     if (isNew) { for (const sender of this.#senders) sender.wake(); }
   }
 
-  /** Returns the publisher and its settings; nothing if no alerts are configured. */
-  #publishing(): [Publisher, PublisherParts] | [] {
+  /** Returns the publisher and its settings; `undefined` if no alerts are configured. */
+  #publishing(): { publisher: Publisher; parts: PublisherParts } | undefined {
     const { config: { alerts }, store, now } = this.#parts.current();
-    if (alerts === undefined) return [];
+    if (alerts === undefined) return undefined;
     this.#fallback ??= openMemoryAlerts();
     this.#publisher ??= new Publisher(this.#fallback);
-    return [this.#publisher, { store: store.alerts, events: alerts.events, now }];
+    return { publisher: this.#publisher, parts: { store: store.alerts, events: alerts.events, now } };
   }
 
   async #deliver(store: AlertStore | undefined, wake: () => void): Promise<void> {
