@@ -25,8 +25,12 @@ import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
+/** Values that ask for the default. Only some hosts know them: llama.cpp and LM Studio the first, Groq the last. */
+const DEFAULTS = [["max_tokens", -1], ["max_completion_tokens", -1], ["reasoning_effort", "default"]] as const;
+
 /** Requests to upstreams always ask for the usage, because the gateway bills by it. */
 export const chatRelay: Relay = {
+  unsetMembers: (request) => DEFAULTS.flatMap(([name, value]) => request[name] === value ? [name] : []),
   streamEdits(body) {
     const streamOptions = memberText(body, "stream_options");
     return {
