@@ -154,7 +154,10 @@ export const LOG_EVENTS = {
       "A client disconnected, and `resource_limits.drained_requests` answers are drained already. This one was cancelled, and " +
       "what was sent is billed",
   },
-  answer_not_stored: { levels: ["warn"], about: "Images could not be kept for repeated requests. `cause`" },
+  answer_not_stored: {
+    levels: ["warn"],
+    about: "Images could not be kept for repeated requests for half a minute. `cause`",
+  },
   key_use_not_stored: {
     levels: ["warn"],
     about: "The times when keys were last used could not be stored. This is retried",
