@@ -45,15 +45,17 @@ export function createApp(options: AppOptions): App {
     timers.hold();
     let response: Response;
     let isAnswered = false;
+    let streamed: Promise<unknown> | undefined;
     try {
       response = await answerRequest(exchange, server);
       isAnswered = true;
+      if (isEventStream(response)) streamed = info?.completed;
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has disconnected.
       if (request.signal.aborted) return writeAbandoned(thrown, exchange);
       response = writeError(thrown, exchange);
     } finally {
-      exchange.body?.release(isAnswered);
+      exchange.body?.release(isAnswered, streamed);
       const { endConcurrent } = exchange;
       // A request counts as concurrent until the last byte of its answer has been sent.
       if (isAnswered && endConcurrent && info) info.completed.then(endConcurrent, endConcurrent);
@@ -74,6 +76,11 @@ export function createApp(options: AppOptions): App {
   };
   server.app = app;
   return app;
+}
+
+/** Returns whether an answer is streamed as events. */
+function isEventStream({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
 /**

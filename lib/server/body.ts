@@ -55,7 +55,7 @@ export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: Pick<BodyReservation, "reserve" | "release">;
+  budget: Pick<BodyReservation, "bytes" | "reserve" | "release">;
   /** Id of the API key that sends the body; absent if there is none. */
   keyId?: string | undefined;
   timers: PhaseTimers;
@@ -204,10 +204,23 @@ export class RequestBody implements MemoryReserver {
     this.#bytes += bytes;
   }
 
-  /** Releases the memory. @param isAnswered false if the handler has thrown, possibly while the body was being read */
-  release(isAnswered: boolean): void {
+  /**
+   * Releases the memory. Until the end of a streamed answer, the text of the body stays in memory, because the answer may
+   * have to be counted, or may repeat a part of it.
+   * @param isAnswered false if the handler has thrown, possibly while the body was being read
+   * @param streamed resolves or rejects at the end of a streamed answer; absent: the answer is not streamed
+   */
+  release(isAnswered: boolean, streamed?: Promise<unknown>): void {
     this.#isReleased = true;
-    this.#rules.budget.release();
+    const { budget } = this.#rules;
+    const factor = this.#reading === undefined ? 1 : JSON_MEMORY_FACTOR;
+    const keptBytes = streamed === undefined ? 0 : Math.ceil(budget.bytes / factor);
+    if (streamed === undefined || keptBytes < MIN_KEPT_BYTES) budget.release();
+    else {
+      budget.release(budget.bytes - keptBytes);
+      const release = () => budget.release();
+      streamed.then(release, release);
+    }
     if (!isAnswered) this.#reading?.catch(() => {});
   }
 
@@ -246,6 +259,9 @@ export interface BodyLimits {
  * its values. Measured: bodies of 32 MB took 100 to 130 MB.
  */
 export const JSON_MEMORY_FACTOR = 4;
+
+/** Smallest body that counts until the end of a streamed answer: the stream itself takes about as much memory. */
+const MIN_KEPT_BYTES = 65_536;
 
 /** Returns the limits of request bodies in a configuration. */
 export function bodyLimits({ resource_limits: limits }: Config): BodyLimits {
@@ -295,6 +311,11 @@ export class BodyReservation {
   constructor(budget: BodyBudget, keyId?: string) {
     this.#budget = budget;
     this.#keyId = keyId;
+  }
+
+  /** Bytes that are reserved. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Reserves bytes. @throws {GatewayError} `limited` if the limit, or the share of the key, leaves too few */
