@@ -45,17 +45,15 @@ export function createApp(options: AppOptions): App {
     timers.hold();
     let response: Response;
     let isAnswered = false;
-    let streamed: Promise<unknown> | undefined;
     try {
       response = await answerRequest(exchange, server);
       isAnswered = true;
-      if (isEventStream(response)) streamed = info?.completed;
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has disconnected.
       if (request.signal.aborted) return writeAbandoned(thrown, exchange);
       response = writeError(thrown, exchange);
     } finally {
-      exchange.body?.release(isAnswered, streamed);
+      exchange.body?.release(isAnswered);
       const { endConcurrent } = exchange;
       // A request counts as concurrent until the last byte of its answer has been sent.
       if (isAnswered && endConcurrent && info) info.completed.then(endConcurrent, endConcurrent);
@@ -76,11 +74,6 @@ export function createApp(options: AppOptions): App {
   };
   server.app = app;
   return app;
-}
-
-/** Returns whether an answer is streamed as events. */
-function isEventStream({ headers }: Response): boolean {
-  return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
 /**
@@ -197,6 +190,7 @@ function createContext(
     // Only the operators' sign-in page reads a key from the body.
     refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
     reserve: (bytes, received) => body.reserve(bytes, received),
+    keepBody: (end) => body.keepUntil(end),
     arrived: bodyArrived,
     ...((credential === "admin" || credential === "session") && {
       isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),

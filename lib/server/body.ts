@@ -132,6 +132,8 @@ export class RequestBody implements MemoryReserver {
   /** Size of the body, as sent or inflated. */
   #bytes = 0;
   #isReleased = false;
+  /** Resolves when the body is no longer used; undefined: it is not used after `release`. */
+  #end: Promise<unknown> | undefined;
   /** Leaves the queue of large compressed bodies; undefined if this body is not in it. */
   #leaveQueue: (() => void) | undefined;
 
@@ -205,21 +207,23 @@ export class RequestBody implements MemoryReserver {
   }
 
   /**
-   * Releases the memory. Until the end of a streamed answer, the text of the body stays in memory, because the answer may
-   * have to be counted, or may repeat a part of it.
-   * @param isAnswered false if the handler has thrown, possibly while the body was being read
-   * @param streamed resolves or rejects at the end of a streamed answer; absent: the answer is not streamed
+   * Keeps the size of the body reserved after `release` until a promise resolves: a stream, and an answer that is read to
+   * its end for the bill, need the text of the body, to count its tokens or to repeat a part of it.
    */
-  release(isAnswered: boolean, streamed?: Promise<unknown>): void {
+  keepUntil(end: Promise<unknown>): void {
+    this.#end = end;
+  }
+
+  /** Releases the memory. @param isAnswered false if the handler has thrown, possibly while the body was being read */
+  release(isAnswered: boolean): void {
     this.#isReleased = true;
     const { budget } = this.#rules;
     const factor = this.#reading === undefined ? 1 : JSON_MEMORY_FACTOR;
-    const keptBytes = streamed === undefined ? 0 : Math.ceil(budget.bytes / factor);
-    if (streamed === undefined || keptBytes < MIN_KEPT_BYTES) budget.release();
+    const keptBytes = this.#end === undefined ? 0 : Math.ceil(budget.bytes / factor);
+    if (this.#end === undefined || keptBytes < MIN_KEPT_BYTES) budget.release();
     else {
       budget.release(budget.bytes - keptBytes);
-      const release = () => budget.release();
-      streamed.then(release, release);
+      void this.#end.then(() => budget.release());
     }
     if (!isAnswered) this.#reading?.catch(() => {});
   }
@@ -260,7 +264,7 @@ export interface BodyLimits {
  */
 export const JSON_MEMORY_FACTOR = 4;
 
-/** Smallest body that counts until the end of a streamed answer: the stream itself takes about as much memory. */
+/** Smallest body that stays reserved until the end of its answer: the answer itself takes about as much memory. */
 const MIN_KEPT_BYTES = 65_536;
 
 /** Returns the limits of request bodies in a configuration. */
