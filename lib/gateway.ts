@@ -290,7 +290,7 @@ function logWithStorePath({ store }: Config, log: Gateway["log"]): Gateway["log"
 }
 
 /** Returns the log line about a change of health. */
-function describeChange({ change, upstream, model, scope, key, forMs }: HealthChange): LogEntry {
+function describeChange({ change, upstream, model, scope, key, forMs, isRemoved }: HealthChange): LogEntry {
   return {
     ...CHANGE_EVENTS[change],
     upstream,
@@ -298,6 +298,7 @@ function describeChange({ change, upstream, model, scope, key, forMs }: HealthCh
     scope,
     ...(key !== undefined && { key_id: key }),
     ...(forMs > 0 && { for_ms: Math.round(forMs) }),
+    ...(isRemoved && { removed: true }),
   };
 }
 

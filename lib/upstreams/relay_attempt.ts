@@ -31,7 +31,7 @@ const NO_EDITS: Edits = {};
 const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity };
 
 /**
- * Writes the body. It removes dropped members and members that are only for the gateway, and applies the edits of the
+ * Writes the body. It removes dropped members, members that ask for the default or are only for the gateway, and applies the edits of the
  * relay, the vendor's quirks, and the target's model id. Everything else keeps the client's spelling.
  * @throws {GatewayError} `invalid` if the client requires all parameters and one is dropped
  */
@@ -39,19 +39,21 @@ export function relayBody(
   { client, prompt, model, target, dropped }: Call,
   { relay, quirk }: { relay: Relay; quirk: Quirk },
 ): ResendableBody {
+  const unset = relay.unsetMembers?.(client.body.scanned?.head ?? client.responseContext.request) ?? [];
   const removed = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = removed.length === 0 ? client.body : without(client.body.text, removed);
   const streamEdits = prompt.stream ? relay.streamEdits?.(body) ?? NO_EDITS : NO_EDITS;
   const keeperEdits = relay.keeperEdits?.(client.responseContext, body) ?? NO_EDITS;
   const relayEdits = keeperEdits === NO_EDITS ? streamEdits : { ...streamEdits, ...keeperEdits };
   const quirkChanges = quirk.body === undefined ? NO_EDITS : quirkEdits(
-    sentBody(parsedPart(client, { prompt, quirk }), { removed, relayEdits }),
+    sentBody(parsedPart(client, { prompt, quirk }), { removed: [...removed, ...unset], relayEdits }),
     (body) => quirk.body?.(body, prompt, dropped, model) ?? body,
   );
   dropped.refuseIfRequired(prompt);
   const edits: Edits = {
     provider: undefined,
     models: undefined,
+    ...Object.fromEntries(unset.map((name) => [name, undefined])),
     // Anthropic has a member `fallbacks` of its own. It stays if the gateway did not read it.
     ...(prompt.protocol === "messages" && prompt.unknownMembers?.members.fallbacks === undefined &&
       { fallbacks: undefined }),

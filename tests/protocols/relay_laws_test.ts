@@ -280,6 +280,13 @@ Deno.test("gateway-only members are removed from a relayed body, and chat usage 
   }
 });
 
+Deno.test("members that ask for the default are removed from a relayed chat body", async () => {
+  const kept = `"model":"model-x", "messages": [${JSON.stringify({ role: "user", content: "a" })}]`;
+  const asked = '"max_tokens": -1, "max_completion_tokens": -1, "reasoning_effort": "default", ';
+  assertEquals(await relayedBody("chat", `{${asked}${kept}}`), `{ ${kept}}`);
+  assertEquals(await relayedBody("chat", `{${kept}, "max_tokens":5}`), `{${kept}, "max_tokens":5}`);
+});
+
 Deno.test("a relayed whole answer is unchanged except for the model id", () => {
   for (const protocol of PROTOCOLS) {
     const relay = RELAYS[protocol];

@@ -86,7 +86,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
       toolChoice: hasChoice ? readToolChoice(body, tools) : undefined,
       // With `functions` an answer has at most one call.
       parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
-      maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
+      maxTokens: limitOf(body.max_completion_tokens) ?? limitOf(body.max_tokens),
       reasoning: asksForReasoning ? readReasoningOptions(body) : undefined,
       format: readFormat(body.response_format),
       n: numberOf(body.n),
@@ -103,6 +103,11 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
     stream,
     ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, INNER),
   };
+}
+
+/** Returns a limit of tokens; -1 is none. */
+function limitOf(value: Json | undefined): number | undefined {
+  return value === -1 ? undefined : numberOf(value);
 }
 
 function readSampling(body: JsonObject): Sampling {

@@ -13,19 +13,24 @@ import {
   scanMembers,
   spliceMembers,
 } from "../../json/mod.ts";
+import { MAX_ANSWERS } from "../canonical/types.ts";
 import { templateEdit } from "../frame_template.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { stringOf } from "../members.ts";
 import { editElements, editMember, type Relay } from "../relay.ts";
 import { type BegunCall, CallFinder } from "./call_finder.ts";
 import { thinkingText } from "./chat_reply_reader.ts";
-import { chatTemplateRule, MAX_ANSWERS } from "./read_stream.ts";
+import { chatTemplateRule } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
+/** Values that ask for the default. Only some hosts know them: llama.cpp and LM Studio the first, Groq the last. */
+const DEFAULTS = [["max_tokens", -1], ["max_completion_tokens", -1], ["reasoning_effort", "default"]] as const;
+
 /** Requests to upstreams always ask for the usage, because the gateway bills by it. */
 export const chatRelay: Relay = {
+  unsetMembers: (request) => DEFAULTS.flatMap(([name, value]) => request[name] === value ? [name] : []),
   streamEdits(body) {
     const streamOptions = memberText(body, "stream_options");
     return {

@@ -18,6 +18,7 @@ import {
   stopText,
   tokensField,
 } from "../fields.ts";
+import { EFFORTS, MAX_ANSWERS } from "../canonical/types.ts";
 import { messagesField } from "./message_schema.ts";
 import { functionCallField, functionsField, toolChoiceField, toolsField } from "./tool_schema.ts";
 
@@ -25,6 +26,11 @@ const stopField = z.union([
   stopText.min(1),
   z.array(stopText.min(1)).max(COUNTS.stops),
 ], { error: `Expected a string, or an array of at most ${COUNTS.stops} strings` });
+
+/** -1 asks for no limit: the web UI of llama.cpp and the examples of LM Studio send it. */
+const limitField = z.union([tokensField, z.literal(-1)], {
+  error: "Expected a number of tokens of at least 1, or -1 for no limit",
+});
 
 const responseFormatField = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text") }),
@@ -74,7 +80,7 @@ const extensions = {
 
 /** Deprecated members; their successors take precedence. */
 const deprecated = {
-  max_tokens: tokensField.nullish().describe("Use `max_completion_tokens`"),
+  max_tokens: limitField.nullish().describe("Use `max_completion_tokens`"),
   functions: functionsField.nullish().describe("Use `tools`"),
   function_call: functionCallField.nullish().describe("Use `tool_choice`"),
   user: z.string().nullish().describe("Use `safety_identifier`"),
@@ -85,12 +91,14 @@ const deprecated = {
 export const chatRequest = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   messages: messagesField.describe("The conversation so far, oldest first"),
-  max_completion_tokens: tokensField.nullish().describe("Maximum number of tokens in the answer, including reasoning"),
+  max_completion_tokens: limitField.nullish().describe(
+    "Maximum number of tokens in the answer, including reasoning; -1: that of the model",
+  ),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
-  n: z.number().int().min(1).max(128).nullish().describe("Number of answers. Default: 1"),
+  n: z.number().int().min(1).max(MAX_ANSWERS).nullish().describe("Number of answers. Default: 1"),
   stop: stopField.nullish().describe("Strings at which the answer ends; they are not part of it"),
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
   logprobs: z.boolean().nullish(),
@@ -107,7 +115,9 @@ export const chatRequest = z.looseObject({
     "Whether the model may make several tool calls at once. Default: true",
   ),
   response_format: responseFormatField.nullish().describe("Format of the answer"),
-  reasoning_effort: effortField.nullish().describe("Reasoning effort"),
+  reasoning_effort: z.enum([...EFFORTS, "default"]).nullish().describe(
+    "Reasoning effort; `default`: that of the model",
+  ),
   verbosity: z.enum(["low", "medium", "high"]).nullish(),
   modalities: z.array(z.enum(["text", "audio"])).nullish(),
   audio: objectField.nullish(),

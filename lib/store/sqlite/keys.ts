@@ -105,8 +105,8 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async revoke(id, at, origin) {
       return change(id, { action: "revoke_key", origin }, () => statements.revoke.run(at, id));
     },
-    async rotate(id, { hash, until }, origin) {
-      return change(id, { action: "rotate_key", origin }, () => statements.rotate.run({ id, hash, until }));
+    async rotate(id, { hash, until, from = null }, origin) {
+      return change(id, { action: "rotate_key", origin }, () => statements.rotate.run({ id, hash, until, from }));
     },
     async touch(used) {
       versions.changed();
@@ -148,7 +148,7 @@ function prepareStatements(db: DatabaseSync) {
     ),
     rotate: db.prepare(
       `UPDATE keys SET former_hash = hash, former_until = :until, hash = :hash WHERE id = :id AND revoked_at IS NULL
-     AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = :hash OR former_hash = :hash)`,
+     AND hash = coalesce(:from, hash) AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = :hash OR former_hash = :hash)`,
     ),
     touch: db.prepare(
       `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used

@@ -23,8 +23,11 @@ const custom = { type: "custom", custom: { name: "sql" } };
 Deno.test("the chat schema accepts each parameter in its range and names rejected ones", () => {
   const cases: [name: string, accepted: Json[], refused: [value: Json, param: string][]][] = [
     ["model", ["a", "acme/x:free"], [[null, "model"], ["", "model"], [3, "model"]]],
-    ["max_completion_tokens", [1, 128_000, null], [[0, "max_completion_tokens"], [1.5, "max_completion_tokens"]]],
-    ["max_tokens", [1, null], [[0, "max_tokens"], ["9", "max_tokens"], [2 ** 53, "max_tokens"]]],
+    ["max_completion_tokens", [1, 128_000, -1, null], [[0, "max_completion_tokens"], [1.5, "max_completion_tokens"]]],
+    ["max_tokens", [1, -1, null], [[0, "max_tokens"], [-2, "max_tokens"], ["9", "max_tokens"], [
+      2 ** 53,
+      "max_tokens",
+    ]]],
     ["temperature", [0, 2, null], [[2.1, "temperature"], [-0.1, "temperature"], ["1", "temperature"]]],
     ["top_p", [0, 1, null], [[1.1, "top_p"]]],
     ["top_k", [-1, 0, 40, null], [[-2, "top_k"], [0.5, "top_k"]]],
@@ -95,7 +98,7 @@ Deno.test("the chat schema accepts each parameter in its range and names rejecte
       [{ type: "json_schema", json_schema: { schema: {} } }, "response_format.json_schema.name"],
       [{ type: "json_schema", json_schema: { name: "a b" } }, "response_format.json_schema.name"],
     ]],
-    ["reasoning_effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max", null], [
+    ["reasoning_effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max", "default", null], [
       ["huge", "reasoning_effort"],
     ]],
     ["reasoning", [
