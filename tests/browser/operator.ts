@@ -5,7 +5,7 @@ import type { Page } from "puppeteer-core";
 import type { RunningDemo } from "./demo.ts";
 import { type ConsoleBrowser, signIn, submit, textOf } from "./browser.ts";
 
-/** What an operator does. */
+/** The steps of an operator. */
 export const OPERATOR_TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
   async "a wrong admin key is refused, and the right one opens the overview"({ open, url, demo }) {
     await using tab = await open();

@@ -10,7 +10,7 @@ const VIEWS = [380, 800, 1400].flatMap((width) => [[width, "light"], [width, "da
 /** Views whose accessibility is checked: each check takes a quarter of a second. */
 const CHECKED: ReadonlySet<string> = new Set(["380 light", "1400 dark"]);
 
-/** What holds for every page. */
+/** The rules of all pages. */
 export const PAGE_TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
   async "every page fits, loads nothing from elsewhere, and has no accessibility violation"(console) {
     const paths = await pathsOf(console);

@@ -16,7 +16,7 @@ async function ask({ demo }: ConsoleBrowser): Promise<string> {
   return response.headers.get("x-request-id") ?? "";
 }
 
-/** What scripts do. */
+/** The cases of scripts. */
 export const SCRIPT_TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
   async "a request appears in the live tail, and no more after it is stopped"(console) {
     await using tab = await console.open(console.operator);
