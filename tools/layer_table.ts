@@ -314,6 +314,8 @@ export const LAYERS: Layers = {
     "lib/config/address.ts",
     "lib/store/days.ts",
     "lib/store/postgres",
+    "lib/store/sqlite/migrate.ts",
+    "lib/store/sqlite/migrations.ts",
     "lib/store/sqlite/owner_lock.ts",
     "lib/upstreams/probe.ts",
     "lib/upstreams/address_guard.ts",

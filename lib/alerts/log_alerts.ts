@@ -19,7 +19,7 @@ export interface AlertContext {
 /** Creates an alert from a line; `undefined` if the line needs none. */
 type LineReader = (line: LogEntry, context: AlertContext) => AlertDraft | undefined;
 
-/** What the alert about an end says if a reload has removed the upstream or its model. */
+/** The end of the text of an alert whose upstream, or its model, a reload has removed. */
 const NO_LONGER_USED = "is no longer used: the configuration has no model for it";
 
 /** The readers that turn the lines of each event into alerts. */

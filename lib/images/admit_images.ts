@@ -39,12 +39,11 @@ export async function admitReplay(
 function termsOf(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Omit<AdmissionTerms, "limitRequests" | "maxCost"> {
-  const { gateway, caller } = context;
-  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.entry.arrivedAt };
+  const caller = requireCaller(context.caller);
   return {
     model,
-    ...pricesAt(model, priceTerms),
-    budgets: budgetClaims(requireCaller(caller), meter.entry),
-    forMs: longestMs([{ model }], gateway.config),
+    ...pricesAt(model, { factor: caller.group.price_factor, now: meter.entry.arrivedAt }),
+    budgets: budgetClaims(caller, meter.entry),
+    forMs: longestMs([{ model }], context.gateway.config),
   };
 }

@@ -4,7 +4,7 @@ import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectsOf, present, stringOf } from "../members.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
-import { signatureOf } from "./reasoning_details.ts";
+import { isEncryptedPart, signatureOf } from "./reasoning_details.ts";
 
 /** Members with reasoning as plain text. The first one that is not empty counts. */
 const PLAIN_MEMBERS = ["reasoning_content", "reasoning", "thinking"] as const;
@@ -93,7 +93,7 @@ export class ReasoningReader {
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: stringOf(entry.id) };
   }
 
-  /** Reads encrypted reasoning. It belongs to the summary before it, or becomes a block of its own. */
+  /** Reads encrypted reasoning. It belongs to the text before it, or becomes a block of its own. */
   #readEncrypted(entry: JsonObject, isFirst: boolean): void {
     const signature = signatureOf(entry);
     if (signature === undefined) return;
@@ -107,8 +107,7 @@ export class ReasoningReader {
       if (value !== signature.value) open.block.signature = { ...open.block.signature, value: value + signature.value };
       return;
     }
-    const belongsTogether = open?.id === undefined || id === undefined || open.id === id;
-    if (open?.type === "reasoning.summary" && open.block.signature === undefined && belongsTogether) {
+    if (open !== undefined && open.block.signature === undefined && isEncryptedPart(signature, id, open)) {
       open.block.signature = signature;
       this.#detail = { block: open.block, type: entry.type, index: numberOf(entry.index), id };
       return;

@@ -4,7 +4,7 @@
  */
 import { readSignature, REDACTED_ID, signatureBlock, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/mod.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -59,6 +59,18 @@ export function writeDetails({ text, hidden, signature }: ReasoningBlock, index:
   return [{ type: "reasoning.text", text, signature: value ?? null, ...common }];
 }
 
+/**
+ * Returns the entries of a complete block for a stream that already sent its text, in entries of the type
+ * `reasoning.text`. Clients join the two and read the format.
+ */
+export function withoutText(entries: readonly JsonObject[]): JsonObject[] {
+  return entries.map((entry) => {
+    if (entry.type === "reasoning.encrypted") return entry;
+    const { summary: _, ...members } = entry;
+    return { ...members, type: "reasoning.text", text: "" };
+  });
+}
+
 /** Writes an entry with encrypted reasoning, after one with its summary unless the text is hidden. */
 function encryptedEntries(
   { text, hidden }: { text: string; hidden: boolean | undefined },
@@ -73,12 +85,12 @@ function encryptedEntries(
 
 function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
   const blocks: ContentBlock[] = [];
-  // The last entry if it is a summary: the next entry may have its encrypted part.
-  let summary: { block: ReasoningBlock; id: string | undefined } | undefined;
+  // The last entry if it is unsigned: the next entry may have its encrypted part.
+  let unsigned: { block: ReasoningBlock; type: Json; id: string | undefined } | undefined;
   for (const entry of entries) {
     const id = stringOf(entry.id);
-    const previous = summary;
-    summary = undefined;
+    const previous = unsigned;
+    unsigned = undefined;
     switch (entry.type) {
       case "reasoning.text": {
         const signature = stringOf(entry.signature);
@@ -87,23 +99,23 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
           signature ? readEntrySignature(signature, entry) : undefined,
         );
         if (block.text !== "" || block.signature !== undefined) blocks.push(block);
+        if (block.signature === undefined) unsigned = { block, type: entry.type, id };
         break;
       }
       case "reasoning.summary": {
         const text = stringOf(entry.summary) ?? "";
-        if (previous !== undefined && previous.id === id) {
+        if (previous?.type === entry.type && previous.id === id) {
           previous.block.text += `\n\n${text}`;
-          summary = previous;
+          unsigned = previous;
         } else {
-          summary = { block: { type: "reasoning", text }, id };
-          blocks.push(summary.block);
+          unsigned = { block: { type: "reasoning", text }, type: entry.type, id };
+          blocks.push(unsigned.block);
         }
         break;
       }
       case "reasoning.encrypted": {
         const signature = markRedacted(readEntrySignature(stringOf(entry.data) ?? "", entry));
-        const belongsTogether = previous?.id === undefined || id === undefined || previous.id === id;
-        if (previous !== undefined && belongsTogether) previous.block.signature = signature;
+        if (previous !== undefined && isEncryptedPart(signature, id, previous)) previous.block.signature = signature;
         else blocks.push(signatureBlock(signature));
         break;
       }
@@ -112,6 +124,16 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
     }
   }
   return blocks;
+}
+
+/** True if encrypted reasoning belongs to the unsigned entry before it: OpenAI's texts are summaries. */
+export function isEncryptedPart(
+  { issuer }: Signature,
+  id: string | undefined,
+  previous: { type: Json | undefined; id: string | undefined },
+): boolean {
+  const isSummary = previous.type === "reasoning.summary" || issuer === "openai";
+  return isSummary && (previous.id === undefined || id === undefined || previous.id === id);
 }
 
 /** Reads an entry of `thinking_blocks`, LiteLLM's form, which is that of Anthropic. */

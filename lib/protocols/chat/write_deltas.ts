@@ -4,7 +4,7 @@ import { withCallSignature } from "../canonical/signature.ts";
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
-import { writeDetails } from "./reasoning_details.ts";
+import { withoutText, writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning, keepCallSignature, writeAnnotation, writeReasoningText } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./members.ts";
 
@@ -33,6 +33,8 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
   const legacy = usesLegacyFunctions(context.request);
   const hidesText = hidesReasoning(context);
   // Lists are sent in one piece, in the last delta: clients keep only the last list of a stream, or join lists wrongly.
+  // Those of OpenRouter show the text of each detail, so they get it in pieces.
+  const streamsDetails = context.prompt.openRouter === true;
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];
   /** Signatures of calls that follow, by call id. */
@@ -81,7 +83,8 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
     const gap = reasoningSent && !hasDelta ? "\n\n" : "";
     reasoningSent = true;
     texts.push(text);
-    return [...roleDelta(null), writeReasoningText(gap + text, context)];
+    const piece = streamsDetails && { reasoning_details: [{ type: "reasoning.text", text, index: details.length }] };
+    return [...roleDelta(null), { ...writeReasoningText(gap + text, context), ...piece }];
   }
 
   function text(piece: string, open: OpenBlockState): JsonObject[] {
@@ -102,6 +105,13 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
     }
   }
 
+  /** Returns the delta with the signature of reasoning whose text was streamed. */
+  function detailDelta(entries: JsonObject[], hasText: boolean): JsonObject[] {
+    if (!streamsDetails || entries.length === 0) return [];
+    if (!roleSent) needsContent = true;
+    return [...roleDelta(null), { reasoning_details: hasText ? withoutText(entries) : entries }];
+  }
+
   function close(
     { block, hasDelta, texts, citations, start }: OpenBlockState,
     signature: Signature | undefined,
@@ -112,8 +122,10 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
         text: texts.join(""),
         ...(signature && { signature }),
       };
-      details.push(...writeDetails(completeBlock, details.length));
+      const entries = writeDetails(completeBlock, details.length);
+      details.push(...entries);
       keepCallSignature(signature, callSignatures);
+      return detailDelta(entries, texts.length > 0);
     }
     for (const citation of citations) {
       const annotation = writeAnnotation(citation, { start, end: length });
@@ -144,7 +156,7 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
         before: roleDelta(""),
         last: {
           ...(needsContent && { content: "" }),
-          ...(details.length > 0 && { reasoning_details: details }),
+          ...(details.length > 0 && !streamsDetails && { reasoning_details: details }),
           ...(annotations.length > 0 && { annotations }),
         },
       };

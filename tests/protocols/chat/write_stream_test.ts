@@ -6,6 +6,8 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
+import { readReasoning } from "../../../lib/protocols/chat/reasoning_details.ts";
+import { objectOf } from "../../../lib/protocols/members.ts";
 import { accumulate } from "./accumulate.ts";
 import { REPLIES } from "./replies.ts";
 import { request, responseContextOf } from "./requests.ts";
@@ -47,6 +49,16 @@ Deno.test("writer() agrees with writeReply()", () => {
         assertEquals(accumulate(stream(events, { ...STREAM, ...members })), whole, name);
       }
     }
+  }
+});
+
+Deno.test("writer() sends clients of OpenRouter every reasoning text once in the details, to be read back", () => {
+  for (const [name, { blocks }] of Object.entries(REPLIES)) {
+    const wanted = blocks.filter((block) => block.type === "reasoning");
+    const { choices } = accumulate(stream(inPieces(eventsOf(replyOf(name))), { ...STREAM, usage: { include: true } }));
+    const message = Array.isArray(choices) ? objectOf(objectOf(choices[0])?.message) : undefined;
+    assertEquals<unknown>(readReasoning({ reasoning_details: message?.reasoning_details ?? [] }), wanted, name);
+    assertEquals(message?.reasoning ?? "", wanted.map(({ text }) => text).filter(Boolean).join("\n\n"), name);
   }
 });
 
