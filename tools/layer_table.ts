@@ -314,7 +314,7 @@ export const LAYERS: Layers = {
     "lib/config/address.ts",
     "lib/store/days.ts",
     "lib/store/postgres",
-    "lib/store/sqlite/owner_lock.ts",
+    "lib/store/sqlite",
     "lib/upstreams/probe.ts",
     "lib/upstreams/address_guard.ts",
     "lib/upstreams/proxies.ts",
