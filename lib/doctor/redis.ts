@@ -37,9 +37,12 @@ export async function checkRedis(
   try {
     await withTimeout(options.timeoutMs, checkAnswers(notes, { redis, where, timeoutMs: nodes.limits_timeout_ms }));
   } catch (error) {
+    const reason = reasonOf(lastError ?? error);
     notes.error(
-      `${where} cannot be used: ${reasonOf(lastError ?? error)}`,
-      "Check the address and password in SLUICE_LIMITS_STORE, and whether the server accepts this machine",
+      `${where} cannot be used: ${reason}`,
+      /NOPERM|unknown command/.test(reason)
+        ? "Allow this command: check the server's ACL and its rename-command"
+        : "Check the address and password in SLUICE_LIMITS_STORE, and whether the server accepts this machine",
     );
   } finally {
     await disconnect(redis);

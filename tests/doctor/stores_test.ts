@@ -125,6 +125,9 @@ redisTest("a limits server: version and eviction", async () => {
     assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^warning: maxmemory-policy is allkeys-lru/);
     await redis.config("SET", "maxmemory", "100mb");
     assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^error: maxmemory-policy is allkeys-lru/);
+    await redis.call("ACL", "SETUSER", "default", "-eval");
+    assertMatch((await lookAtLimits(server.url))[0]?.advice ?? "", /^Allow this command/);
+    await redis.call("ACL", "SETUSER", "default", "+eval");
     await redis.config("SET", "requirepass", "hunter2-hunter2");
   } finally {
     await redis.quit();
