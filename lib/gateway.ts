@@ -143,7 +143,7 @@ export function createGateway(
       now,
       monotonic,
       leaseMs: config.nodes.lease_seconds * 1000,
-      log: logWithStorePath(config, log),
+      log: logWithPath(config, log),
     }),
     limiter,
     recall: new Recall({ limits: config.responses.recall, monotonic, shared }),
@@ -283,14 +283,21 @@ const STATE_AFTER = {
   key_accepted: "closed",
 } as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
 
-/** Returns a log that adds the path of the store's file to lines with a fault. */
-function logWithStorePath({ store }: Config, log: Gateway["log"]): Gateway["log"] {
-  if (store.kind !== "sqlite") return log;
-  return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
+/**
+ * Returns a log of the ledger that adds the path of the file: the store's to lines with a fault. Entries that the
+ * journal does not accept have its path, because it gets those that a shared store does not accept.
+ */
+function logWithPath({ store, nodes: { journal } }: Config, log: Gateway["log"]): Gateway["log"] {
+  if (store.kind === "sqlite") {
+    return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
+  }
+  if (store.kind !== "postgres" || journal === null) return log;
+  const isAboutJournal = ({ event }: LogEntry) => event === "ledger_failed" || event === "entry_not_written";
+  return (entry) => log(isAboutJournal(entry) ? { ...entry, path: journal } : entry);
 }
 
 /** Returns the log line about a change of health. */
-function describeChange({ change, upstream, model, scope, key, forMs }: HealthChange): LogEntry {
+function describeChange({ change, upstream, model, scope, key, forMs, isRemoved }: HealthChange): LogEntry {
   return {
     ...CHANGE_EVENTS[change],
     upstream,
@@ -298,6 +305,7 @@ function describeChange({ change, upstream, model, scope, key, forMs }: HealthCh
     scope,
     ...(key !== undefined && { key_id: key }),
     ...(forMs > 0 && { for_ms: Math.round(forMs) }),
+    ...(isRemoved && { removed: true }),
   };
 }
 

@@ -35,12 +35,15 @@ export const LOG_EVENTS = {
       "client key `key_id` alone",
   },
   breaker_half_open: { levels: ["info"], about: "That time is over. One request at a time tests the target" },
-  breaker_closed: { levels: ["info"], about: "The target gets requests normally again" },
+  breaker_closed: { levels: ["info"], about: "The target gets requests normally again, or a reload has `removed` it" },
   upstream_key_refused: {
     levels: ["error"],
     about: "The upstream refuses the gateway's key. The next probe is in `for_ms`",
   },
-  upstream_key_accepted: { levels: ["info"], about: "The upstream accepts the gateway's key again" },
+  upstream_key_accepted: {
+    levels: ["info"],
+    about: "The upstream accepts the gateway's key again, or a reload has `removed` it",
+  },
   transport_fallback: {
     levels: ["warn"],
     about: "The `upstream` speaks only HTTP/2. The gateway uses `fetch` for it from now on",
@@ -151,7 +154,10 @@ export const LOG_EVENTS = {
       "A client disconnected, and `resource_limits.drained_requests` answers are drained already. This one was cancelled, and " +
       "what was sent is billed",
   },
-  answer_not_stored: { levels: ["warn"], about: "Images could not be kept for repeated requests. `cause`" },
+  answer_not_stored: {
+    levels: ["warn"],
+    about: "Images could not be kept for repeated requests for half a minute. `cause`",
+  },
   key_use_not_stored: {
     levels: ["warn"],
     about: "The times when keys were last used could not be stored. This is retried",

@@ -19,6 +19,7 @@ export const GROUND = [
   "lib/phase_timers.ts",
   "lib/start_timer.ts",
   "lib/text.ts",
+  "lib/compare_values.ts",
   "lib/csv.ts",
 ];
 
@@ -100,7 +101,7 @@ export const LAYERS: Layers = {
     "lib/server",
     "lib/upstreams/vendors.ts",
   ],
-  "lib/store": [...DATA, "lib/billing/money.ts"],
+  "lib/store": [...DATA, "lib/billing/money.ts", "lib/protocols/canonical"],
   "lib/limits": ["lib/access", "lib/catalog/model.ts", "lib/config/address.ts", "lib/store/ledger.ts"],
   "lib/billing": [
     "lib/o200k",
@@ -281,6 +282,7 @@ export const LAYERS: Layers = {
     "lib/config.ts",
     "lib/gateway.ts",
     "lib/server",
+    "lib/limits",
     "lib/billing",
     "lib/observe",
     "lib/request",
@@ -312,6 +314,8 @@ export const LAYERS: Layers = {
     "lib/config/address.ts",
     "lib/store/days.ts",
     "lib/store/postgres",
+    "lib/store/sqlite/migrate.ts",
+    "lib/store/sqlite/migrations.ts",
     "lib/store/sqlite/owner_lock.ts",
     "lib/upstreams/probe.ts",
     "lib/upstreams/address_guard.ts",

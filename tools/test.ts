@@ -129,8 +129,8 @@ export function groupsOf(all: boolean): Group[] {
     { name: "one after the other", stage: 1, args: [], files: included.filter(isAlone) },
     {
       name: "the browser",
-      stage: 2,
-      args: ["--parallel", "--config", "tests/browser/deno.json"],
+      stage: 1,
+      args: ["--config", "tests/browser/deno.json"],
       files: included.filter(isBrowser),
     },
     {

@@ -108,25 +108,28 @@ export async function changeKey(
 
 /**
  * Replaces the secret of a key. The current secret stays valid for `overlapMs`; one from an earlier rotation ends. Id,
- * group, rules and bill stay the same.
+ * group, rules and bill stay the same. Another rotation in the meantime is an error, because its secret would end.
+ * @param options `seen`: the hash of the secret that is replaced; absent: that of the current one
  * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured, revoked or expired one, or an
  * overlap that is too long
  */
 export async function rotateKey(
   admin: KeyAdmin,
   nameOrId: string,
-  { overlapMs }: { overlapMs: number },
+  { overlapMs, seen }: { overlapMs: number; seen?: string },
 ): Promise<ShownKey> {
   const what = `Cannot rotate key "${nameOrId}"`;
   if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
     throw invalid(`${what}: the overlap must be from 0 seconds to 90 days`, "overlap");
   }
-  const { id, expiresAt = Infinity } = await findChangeable(admin, nameOrId, what);
+  const { id, hash, expiresAt = Infinity } = await findChangeable(admin, nameOrId, what);
   const now = admin.now();
   if (expiresAt <= now) throw invalid(`${what}: it has expired; give it a later expiry first`);
   const key = mintKey();
-  if (!await admin.store.keys.rotate(id, { hash: hashKey(key), until: now + overlapMs }, admin.origin)) {
-    throw revoked(what);
+  const rotation = { hash: hashKey(key), until: now + overlapMs, from: seen ?? hash };
+  if (!await admin.store.keys.rotate(id, rotation, admin.origin)) {
+    await findChangeable(admin, nameOrId, what);
+    throw invalid(`${what}: it was rotated in the meantime`);
   }
   return { key, record: await findKey(admin, id) };
 }

@@ -10,7 +10,7 @@ import { BudgetWatch } from "./budget_watch.ts";
 import { deliverDue } from "./delivery.ts";
 import type { AlertDraft } from "./event.ts";
 import { alertOf } from "./log_alerts.ts";
-import { publish, type PublisherParts } from "./publisher.ts";
+import { Publisher, type PublisherParts } from "./publisher.ts";
 import { sendAlert } from "./webhook.ts";
 import { Worker } from "./worker.ts";
 
@@ -127,6 +127,7 @@ class AlertLoops {
   readonly #parts: AlertLoopParts;
   /** Memory for alerts while the store is unreachable; absent until alerts are configured. */
   #fallback: AlertStore | undefined;
+  #publisher: Publisher | undefined;
   readonly #shutdown = new AbortController();
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   readonly #collector: Worker;
@@ -182,13 +183,15 @@ class AlertLoops {
 
   async #publishLines(): Promise<void> {
     const lines = this.#parts.lines.take();
-    const parts = this.#publisher();
-    if (parts === undefined || lines.length === 0) return;
+    const publishing = this.#publishing();
+    if (publishing === undefined) return;
+    const { publisher, parts } = publishing;
+    await publisher.retry(parts);
     for (const { line, failure } of lines) {
       const draft = alertOf(line, { failure, keyName: await this.#keyName(line.key_id) });
-      if (draft !== undefined) await publish(draft, parts);
+      if (draft !== undefined) await publisher.publish(draft, parts);
     }
-    for (const sender of this.#senders) sender.wake();
+    if (lines.length > 0) { for (const sender of this.#senders) sender.wake(); }
   }
 
   /** Returns the name of a key; undefined if the line has no key, or the store does not answer. */
@@ -199,22 +202,24 @@ class AlertLoops {
   }
 
   async #checkBudgets(): Promise<void> {
-    const parts = this.#publisher();
-    if (parts === undefined) return;
+    const publishing = this.#publishing();
+    if (publishing === undefined) return;
+    const { publisher, parts } = publishing;
     let isNew = false;
     await this.#parts.budgets.check(this.#parts.current(), async (draft, isSent) => {
-      await publish(draft, parts, isSent);
+      await publisher.publish(draft, parts, isSent);
       isNew ||= isSent;
     });
     if (isNew) { for (const sender of this.#senders) sender.wake(); }
   }
 
-  /** Returns the parts for publishing; undefined if no alerts are configured. */
-  #publisher(): PublisherParts | undefined {
+  /** Returns the publisher and its settings; `undefined` if no alerts are configured. */
+  #publishing(): { publisher: Publisher; parts: PublisherParts } | undefined {
     const { config: { alerts }, store, now } = this.#parts.current();
     if (alerts === undefined) return undefined;
     this.#fallback ??= openMemoryAlerts();
-    return { store: store.alerts, fallback: this.#fallback, events: alerts.events, now };
+    this.#publisher ??= new Publisher(this.#fallback);
+    return { publisher: this.#publisher, parts: { store: store.alerts, events: alerts.events, now } };
   }
 
   async #deliver(store: AlertStore | undefined, wake: () => void): Promise<void> {

@@ -19,6 +19,9 @@ export interface AlertContext {
 /** Creates an alert from a line; `undefined` if the line needs none. */
 type LineReader = (line: LogEntry, context: AlertContext) => AlertDraft | undefined;
 
+/** The end of the text of an alert whose upstream, or its model, a reload has removed. */
+const NO_LONGER_USED = "is no longer used: the configuration has no model for it";
+
 /** The readers that turn the lines of each event into alerts. */
 const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   breaker_opened: (line, context) => {
@@ -40,7 +43,11 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
     };
   },
   breaker_closed: (line, context) =>
-    breakerAlert(line, context, (what) => ({ type: "upstream.up", begins: false, text: `${what} is up again` })),
+    breakerAlert(line, context, (what) => ({
+      type: "upstream.up",
+      begins: false,
+      text: `${what} ${line.removed === true ? NO_LONGER_USED : "is up again"}`,
+    })),
   upstream_key_refused: ({ upstream }) => ({
     type: "upstream.key_refused",
     subject: `key of upstream ${upstream}`,
@@ -49,11 +56,11 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
     text: `Upstream "${upstream}" refuses the gateway's key: it gets no requests until it accepts one`,
     data: { upstream: String(upstream), status: 401 },
   }),
-  upstream_key_accepted: ({ upstream }) => ({
+  upstream_key_accepted: ({ upstream, removed }) => ({
     type: "upstream.key_accepted",
     subject: `key of upstream ${upstream}`,
     begins: false,
-    text: `Upstream "${upstream}" accepts the gateway's key again`,
+    text: `Upstream "${upstream}" ${removed === true ? NO_LONGER_USED : "accepts the gateway's key again"}`,
     data: { upstream: String(upstream) },
   }),
   target_failed: ({ upstream, model, status }) =>

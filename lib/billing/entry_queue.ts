@@ -78,6 +78,8 @@ export class EntryQueue {
   /** Queue length for which the next write waits, and the function that ends the wait. */
   #gatheredLength = 0;
   #endGathering: (() => void) | undefined;
+  /** Ends the pause after a failed write. */
+  #endPause: (() => void) | undefined;
   /** Number of pending flushes. */
   #flushing = 0;
 
@@ -133,6 +135,7 @@ export class EntryQueue {
   /** Accepts no more entries, and flushes. */
   close(): Promise<void> {
     this.#closing = true;
+    if (this.#queue.length === 0) this.#endPause?.();
     return this.flush();
   }
 
@@ -145,7 +148,8 @@ export class EntryQueue {
 
   async #write(): Promise<void> {
     this.#writing = true;
-    while (this.#queue.length > 0) {
+    // After a failure, empty writes find out whether the store works again: requests are refused until then.
+    while (this.#queue.length > 0 || this.#isTesting) {
       this.#writingSince = this.#parts.monotonic();
       if (this.#lastLoad >= BUSY_ENTRIES && this.#writingSince - this.#lastWriteEndedAt < RECENT_MS) {
         await this.#gather();
@@ -158,7 +162,7 @@ export class EntryQueue {
         areNew = await this.#parts.store.append(entries);
       } catch (cause) {
         this.#fail(batch, cause);
-        if (this.#queue.length > 0 && !isRefusal(cause)) await this.#pause();
+        if ((this.#queue.length > 0 || this.#isTesting) && !isRefusal(cause)) await this.#pause();
         continue;
       }
       this.#lastLoad = this.#queue.length;
@@ -167,6 +171,10 @@ export class EntryQueue {
       this.#succeed(batch, areNew);
     }
     this.#writing = false;
+  }
+
+  get #isTesting(): boolean {
+    return this.#failing && !this.#closing;
   }
 
   #gather(): Promise<void> | undefined {
@@ -246,7 +254,11 @@ export class EntryQueue {
   /** Waits after a failure, each time twice as long. */
   #pause(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#parts.later(resolve, this.#pauseMs);
+    const cancelTimer = this.#parts.later(resolve, this.#pauseMs);
+    this.#endPause = () => {
+      cancelTimer();
+      resolve();
+    };
     this.#pauseMs = Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
     return promise;
   }

@@ -107,8 +107,7 @@ export function createLedger(
 
   return {
     get healthy() {
-      // The store's report takes precedence: its next write may go to a journal instead.
-      return store.isWritable ?? queue.healthy;
+      return store.isWritable !== false && queue.healthy;
     },
     get queued() {
       return queue.length;

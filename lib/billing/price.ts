@@ -216,11 +216,7 @@ export interface UsageReading {
   missing: { input: boolean; output: boolean };
   /** True if the gateway itself has counted or estimated some of it; false if none. */
   counted: NonNullable<TokenUsage["counted"]> | false;
-  /** Classes whose reported count is impossible, for the log. */
-  absurd: BilledClass[];
 }
-
-type BilledClass = keyof BilledTokens;
 
 /**
  * Validates reported usage: whole numbers up to 1,000,000,000. Anything else is absurd and counts as missing. So does
@@ -232,35 +228,34 @@ type BilledClass = keyof BilledTokens;
  * has no price of its own, so it becomes 0 and nothing is missing.
  */
 export function readUsage(usage: TokenUsage): UsageReading {
-  const absurd: BilledClass[] = [];
-  const readCount = (name: BilledClass, max = MAX_PLAUSIBLE_TOKENS): number | undefined => {
-    const count = usage[name];
-    if (count === undefined) return undefined;
-    if (Number.isSafeInteger(count) && count >= 0 && count <= max) return count;
-    absurd.push(name);
-    return undefined;
-  };
-  const prompt = readCount("prompt");
-  const input_cache_read = readCount("input_cache_read") ?? 0;
-  const input_cache_write_5m = readCount("input_cache_write_5m") ?? 0;
-  const input_cache_write_1h = readCount("input_cache_write_1h") ?? 0;
-  const cached = input_cache_read + input_cache_write_5m + input_cache_write_1h;
-  const isInputReported = prompt !== undefined && absurd.length === 0 && prompt + cached > 0;
-  const completion = readCount("completion");
-  const reasoning = completion === undefined ? 0 : readCount("reasoning", completion) ?? 0;
+  const isInputPlausible = usage.prompt !== undefined && isPlausible(usage.prompt) &&
+    isPlausible(usage.input_cache_read) && isPlausible(usage.input_cache_write_5m) &&
+    isPlausible(usage.input_cache_write_1h);
+  const { prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input_cache_write_1h = 0 } = isInputPlausible
+    ? usage
+    : {};
+  const completion = isPlausible(usage.completion) ? usage.completion : undefined;
+  const { reasoning = 0 } = usage;
   return {
     tokens: {
-      prompt: isInputReported ? prompt : 0,
-      input_cache_read: isInputReported ? input_cache_read : 0,
-      input_cache_write_5m: isInputReported ? input_cache_write_5m : 0,
-      input_cache_write_1h: isInputReported ? input_cache_write_1h : 0,
+      prompt,
+      input_cache_read,
+      input_cache_write_5m,
+      input_cache_write_1h,
       completion: completion ?? 0,
-      reasoning,
+      reasoning: completion !== undefined && isPlausible(reasoning) && reasoning <= completion ? reasoning : 0,
     },
-    missing: { input: !isInputReported, output: completion === undefined },
+    missing: {
+      input: prompt + input_cache_read + input_cache_write_5m + input_cache_write_1h === 0,
+      output: completion === undefined,
+    },
     counted: usage.counted ?? false,
-    absurd,
   };
+}
+
+/** Returns whether a model can have read or written so many tokens in one request, if the number is known. */
+function isPlausible(count = 0): boolean {
+  return Number.isSafeInteger(count) && count >= 0 && count <= MAX_PLAUSIBLE_TOKENS;
 }
 
 /** The charge of a request. */

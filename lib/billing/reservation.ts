@@ -52,9 +52,9 @@ export type ModelTerms = Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" 
 /** Most attempts to hold a smaller amount: one for each of two budgets, and one because of concurrent requests. */
 const MAX_REDUCTIONS = 3;
 
-/** Receives limit decisions. */
-export interface LimitWatch {
-  /** Called when a limit or budget refuses a request, with its owner (`key`, `group`, `model`) and unit. */
+/** Counts limit decisions. */
+export interface LimitCounts {
+  /** Called when a limit or budget refuses a request, with its owner (`key`, `group`, `model`) and unit (`usd`). */
   refused(owner: string, unit: string): void;
   /** Called when a report-only limit would have refused a request. */
   exceeded(): void;
@@ -67,7 +67,7 @@ export interface ReservationParts {
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
   log: Log;
-  observer?: LimitWatch;
+  observer?: { readonly counts: LimitCounts };
 }
 
 /** Options of `end`. */
@@ -175,7 +175,7 @@ export class Reservation {
       if (answer.held) break;
       const smaller = reductions < MAX_REDUCTIONS ? costWithin?.(answer.available) : undefined;
       if (smaller === undefined || smaller > answer.available) {
-        this.#parts.observer?.refused(answer.claim.scope, "usd");
+        this.#parts.observer?.counts.refused(answer.claim.scope, "usd");
         throw budgetError(answer, { maxCost: smaller ?? amount });
       }
       amount = smaller;
@@ -190,10 +190,10 @@ export class Reservation {
     if (!decision.admitted) {
       this.#reservedIds.pop();
       const refusing = decision.exceeded.find(({ reportOnly }) => !reportOnly);
-      if (refusing !== undefined) observer?.refused(limitOwnerOf(refusing).type, refusing.unit);
+      if (refusing !== undefined) observer?.counts.refused(limitOwnerOf(refusing).type, refusing.unit);
       throw createLimitError(decision);
     }
-    if (decision.exceeded.length > 0) observer?.exceeded();
+    if (decision.exceeded.length > 0) observer?.counts.exceeded();
     for (const { name, unit, limit } of decision.exceeded) {
       log({
         level: "warn",

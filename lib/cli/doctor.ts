@@ -5,7 +5,7 @@ import { runChecks } from "../doctor/run_checks.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { nextStep } from "./doctor_next_step.ts";
-import { statusAt } from "./health.ts";
+import { readinessAt } from "./health.ts";
 import { originOf } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
 import { counted, jsonText, writeOut } from "./output.ts";
@@ -39,13 +39,12 @@ export async function doctor(
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     throw new UsageError("Expected a key of visible ASCII characters");
   }
-  let isServing: Promise<boolean> | undefined;
+  let serving: ReturnType<typeof readinessAt> | undefined;
   let loaded: LoadedConfig | undefined;
   const findings = await findAll();
-  if (loaded !== undefined) isServing ??= isAlive(originOf(loaded.config.listen));
   const next = nextStep(findings, {
     flags: values,
-    isServing: await isServing ?? false,
+    isServing: await serving !== undefined,
     ...(url !== undefined && key !== undefined && { url }),
     ...(loaded && { loaded }),
   });
@@ -64,7 +63,7 @@ export async function doctor(
         now: Date.now,
         timeoutMs: TIMEOUT_MS,
         env,
-        isServing: () => isServing ??= isAlive(originOf(config.listen)),
+        serving: () => serving ??= readinessAt(originOf(config.listen)),
         ...(url !== undefined && { public: { url, model, key, ...long } }),
       });
       return [...settingFindings(loaded), ...checks];
@@ -90,10 +89,6 @@ function settingFindings(loaded: LoadedConfig): Finding[] {
     { about: "configuration", level: "ok", what },
     ...warnings.map((what): Finding => ({ about: "configuration", level: "warning", what })),
   ];
-}
-
-async function isAlive(origin: string): Promise<boolean> {
-  return await statusAt(`${origin}/healthz`) === 200;
 }
 
 function countOf(findings: readonly Finding[]): Record<Level, number> {

@@ -1,6 +1,8 @@
 /** `health`: checks that a gateway is running, for health checks of containers, whose image has no curl. */
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
 import type { Config } from "../config.ts";
+import type { ServingState } from "../doctor/gateway.ts";
 import { originOf } from "./banner.ts";
 import { writeErr, writeOut } from "./output.ts";
 
@@ -18,6 +20,20 @@ export async function health({ listen, admin }: Pick<Config, "listen" | "admin">
   }
   writeErr(status === undefined ? `No gateway answers at ${url}\n` : `The gateway at ${url} answered ${status}\n`);
   return 1;
+}
+
+/** Returns what `/readyz` of a gateway answers; `undefined` if no gateway answers within 4 seconds. */
+export async function readinessAt(origin: string): Promise<ServingState | undefined> {
+  try {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    request(`${origin}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }, resolve).on("error", reject).end();
+    const { status, message }: ServingState = JSON.parse(await text(await promise));
+    return typeof status === "string"
+      ? { status, ...(message !== undefined && { message: String(message) }) }
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

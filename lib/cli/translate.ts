@@ -1,12 +1,13 @@
 /** `translate`: shows the body that an upstream would receive for a request body, and the dropped parameters. */
 import { createCatalog } from "../catalog/catalog.ts";
+import { type Model, modelSchema } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
+import { EFFORTS } from "../protocols/canonical/types.ts";
 import { parseBody } from "../server/body.ts";
 import { translateRequest } from "../request/translate_request.ts";
 import { modelIssuer } from "../upstreams/prepare_attempt.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
-import { anyModel } from "./any_model.ts";
 import { jsonText, writeErr, writeOut } from "./output.ts";
 import { translationTarget } from "./translation_target.ts";
 
@@ -46,4 +47,39 @@ export async function translate({ config, from, to, vendor, readInput }: Transla
     writeErr(`${error.status}: ${error.message}\n`);
     return 1;
   }
+}
+
+/** Returns a row for any model id. It supports everything, because nothing is known about the model. */
+function anyModel(id: string): Model {
+  return modelSchema.parse({
+    id: id.includes("/") ? id : `any/${id}`,
+    created: 0,
+    context_length: 1_000_000,
+    architecture: { input_modalities: ["text", "image", "file", "audio", "video"] },
+    pricing: { prompt: "0", completion: "0" },
+    supported_parameters: [
+      "temperature",
+      "top_p",
+      "top_k",
+      "min_p",
+      "top_a",
+      "frequency_penalty",
+      "presence_penalty",
+      "repetition_penalty",
+      "max_tokens",
+      "logit_bias",
+      "logprobs",
+      "top_logprobs",
+      "seed",
+      "stop",
+      "tools",
+      "tool_choice",
+      "parallel_tool_calls",
+      "response_format",
+      "structured_outputs",
+      "reasoning",
+    ],
+    reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] },
+    targets: [{ upstream: "any", model: id }],
+  });
 }

@@ -39,9 +39,13 @@ export function formatProblem(path: Path, message: string): string {
   return path.length === 0 ? message : `${pathText(path)}: ${message}`;
 }
 
+/** JSON Schemas by the schema that they describe: to make that of the configuration takes longer than to check a file. */
+const shapes = new WeakMap<z.ZodType, JsonObject>();
+
 /** Returns a line for each problem that a schema found in a value, in order. */
 export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unknown): string[] {
-  const shape = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  const shape = shapes.get(schema) ?? z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  shapes.set(schema, shape);
   // At most one line per member and kind of problem: zod reports a number that is too large twice.
   const lines = new Map<string, string>();
   for (const issue of error.issues) {

@@ -8,8 +8,9 @@ export const resourceLimitsSchema = z.strictObject({
     .describe("Maximum size of a JSON body, before and after decompression, in bytes. Larger ones get 413"),
   body_budget_bytes: z.number().int().min(1024).default(268_435_456)
     .describe(
-      "Memory for the bodies of all concurrent requests, in bytes. A JSON body counts four times its size. One API " +
-        "key gets at most three quarters, unless it sends the only body. Requests beyond the limit get 429",
+      "Memory for the bodies of all concurrent requests, in bytes. A JSON body counts four times its size, and once from " +
+        "the beginning of a streamed answer to its end. One API key gets at most three quarters, unless it sends the " +
+        "only body. Requests beyond the limit get 429",
     ),
   image_request_pixels: z.number().int().min(1_048_576).default(50_331_648)
     .describe(

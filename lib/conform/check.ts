@@ -2,16 +2,14 @@
 import type { z } from "zod";
 import type { SuiteContext } from "./suite_context.ts";
 
+/** The parts that are text protocols. */
+export const TEXT_PARTS = ["chat", "responses", "messages", "gemini"] as const;
+
 /** Parts of the suite, which can be run separately. */
-export const SUITE_PARTS = [
-  ...["models", "chat", "responses", "messages", "gemini", "images", "embeddings", "rerank"] as const,
-] as const;
+export const SUITE_PARTS = ["models", ...TEXT_PARTS, "images", "embeddings", "rerank"] as const;
 
 /** A part of the suite. */
 export type SuitePart = typeof SUITE_PARTS[number];
-
-/** The parts that are text protocols. */
-export const TEXT_PARTS = ["chat", "responses", "messages", "gemini"] as const satisfies readonly SuitePart[];
 
 /** A text protocol. */
 export type TextPart = typeof TEXT_PARTS[number];

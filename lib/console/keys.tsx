@@ -90,8 +90,9 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
         );
       }
       case "rotate": {
-        await findSeenKey(gateway, key, fields);
+        const { hash: seen } = await findSeenKey(gateway, key, fields);
         const shown = await rotateKey(keyAdmin(context), key, {
+          seen,
           overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
         });
         logAndRedirect(shown.record, "rotate_key");

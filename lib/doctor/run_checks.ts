@@ -2,6 +2,7 @@
 import type { Config, HttpUpstreamConfig } from "../config.ts";
 import { checkClock } from "./clock.ts";
 import { type Finding, withoutSecrets } from "./finding.ts";
+import { checkGateway, type ServingState } from "./gateway.ts";
 import { checkStoreFiles } from "./store_files.ts";
 import { checkJournal } from "./journal.ts";
 import { checkPostgres } from "./postgres.ts";
@@ -18,21 +19,25 @@ export interface DoctorOptions extends UpstreamCheckOptions {
   config: Config;
   /** Absent: the public URL is not checked. */
   public?: Omit<PublicUrlOptions, "timeoutMs" | "trusted">;
-  /** Returns whether a gateway answers at the address of the configuration; absent: this process is that gateway. */
-  isServing?: () => Promise<boolean>;
+  /**
+   * Returns the state of the gateway that answers at the address of the configuration; `undefined` if none does.
+   * Absent: this process is that gateway.
+   */
+  serving?: () => Promise<ServingState | undefined>;
 }
 
 /** Runs all checks. The findings contain no secrets. */
 export async function runChecks(
-  { config, isServing, public: publicOptions, ...options }: DoctorOptions,
+  { config, serving, public: publicOptions, ...options }: DoctorOptions,
 ): Promise<Finding[]> {
   if (publicOptions?.key !== undefined) rememberSecret(publicOptions.key);
   const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: HttpUpstreamConfig }[] =>
     host.vendor === "embedded" ? [] : [{ name, host }]
   );
   const guard = createAddressGuard(config.private_networks);
-  const [store, database, limits, publicUrl, upstreams] = await Promise.all([
-    checkStoreFiles(config, isServing),
+  const [state, store, database, limits, publicUrl, upstreams] = await Promise.all([
+    serving?.(),
+    checkStoreFiles(config, serving),
     checkPostgres(config, options),
     checkRedis(config, options),
     publicOptions === undefined
@@ -45,6 +50,7 @@ export async function runChecks(
     ),
   ]);
   const findings = [
+    ...checkGateway(state),
     ...store,
     ...database,
     ...limits,

@@ -1,10 +1,13 @@
-/** Checks the files of the SQLite store: access rights, free space, and other processes that use them. */
+/** Checks the files of the SQLite store: access rights, free space, the database, and other processes that use them. */
 import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Config } from "../config.ts";
+import { previewFile } from "../store/sqlite/migrate.ts";
+import { MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { takeOwnership } from "../store/sqlite/owner_lock.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import type { ServingState } from "./gateway.ts";
 
 /** Suffixes of the database's files in WAL mode, and of the lock file of its owner. */
 const FILE_SUFFIXES = ["", "-wal", "-shm", "-owner"];
@@ -16,12 +19,12 @@ const ENOUGH_FREE_BYTES = 1024 * 1024 * 1024;
 
 /**
  * Checks the files of the store. Returns no findings for another kind of store.
- * @param isServing returns whether a gateway answers at the address of the configuration; `undefined`: this process is
- * that gateway
+ * @param serving returns the state of the gateway at the address of the configuration, `undefined` if none answers;
+ * absent: this process is that gateway
  */
 export async function checkStoreFiles(
   { store }: Pick<Config, "store">,
-  isServing: (() => Promise<boolean>) | undefined,
+  serving: (() => Promise<ServingState | undefined>) | undefined,
 ): Promise<Finding[]> {
   const notes = createNotes("store");
   if (store.kind !== "sqlite") return notes.found;
@@ -39,8 +42,11 @@ export async function checkStoreFiles(
     }
     await checkModes(notes, { folder, path });
     await checkFreeSpace(notes, folder);
-    if (isServing === undefined) notes.ok("This gateway uses it");
-    else await checkOwner(notes, path, isServing);
+    if (serving === undefined) notes.ok("This gateway uses it");
+    else {
+      await checkDatabase(notes, path);
+      await checkOwner(notes, path, serving);
+    }
   } catch (error) {
     const denied = error instanceof Deno.errors.NotCapable;
     notes.error(
@@ -107,14 +113,34 @@ async function freeBytes(folder: string): Promise<number | undefined> {
   return Number(bavail) * Number(bsize);
 }
 
+/** Checks the database as a start does, without changing it. */
+async function checkDatabase(notes: Notes, path: string): Promise<void> {
+  if (await Deno.stat(path).catch(absent) === undefined) {
+    return notes.ok(`"${path}" does not exist; the next start creates it`);
+  }
+  try {
+    const { version, close } = previewFile(path, true);
+    close();
+    if (version === MIGRATIONS.length) notes.ok(`Its tables are up to date (schema ${version})`);
+    else if (version === 0) notes.ok("It has no tables yet; the next start creates them");
+    else notes.ok(`Its tables have schema ${version}; the next start migrates them to ${MIGRATIONS.length}`);
+  } catch (error) {
+    notes.error(`It cannot be used: ${reasonOf(error)}`, "Start the version that wrote it, or restore a backup");
+  }
+}
+
 /** Checks whether another process owns the store. */
-async function checkOwner(notes: Notes, path: string, isServing: () => Promise<boolean>): Promise<void> {
+async function checkOwner(
+  notes: Notes,
+  path: string,
+  serving: () => Promise<ServingState | undefined>,
+): Promise<void> {
   if (await Deno.stat(`${path}-owner`).catch(absent) === undefined) return;
   try {
     takeOwnership(`${path}-owner`).close();
   } catch (error) {
     if (!/another gateway/.test(reasonOf(error))) throw error;
-    if (await isServing()) return notes.ok("A gateway uses it and answers");
+    if (await serving() !== undefined) return notes.ok("A gateway uses it and answers");
     return notes.warn(
       "Another process uses it, but no gateway answers at the address of this configuration",
       "End that process before the next start, or check whether it has another configuration",

@@ -5,7 +5,7 @@ import { pricingAt } from "../catalog/catalog.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { memberNames } from "../observe/request_record.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import { admitImages } from "../request/admit_images.ts";
+import { admitImages } from "./admit_images.ts";
 import type { RouteContext } from "../server/router.ts";
 import { drainOf } from "./drain.ts";
 import { billedExtras, maxUsageOf } from "./image_pricing.ts";
@@ -36,7 +36,7 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
   try {
     const pixels = makesImagesHere(model, gateway) ? countPixels(request, gateway.config) : undefined;
     const promptTokens = await (await loadTokenCounter()).countLong(request.prompt);
-    const { input_image: inputImagePrice } = pricingAt(model, meter.arrivedAt);
+    const { input_image: inputImagePrice } = pricingAt(model, meter.entry.arrivedAt);
     const countOptions = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
     const maxUsage = maxUsageOf(request, countOptions);
     await admitImages({ ...maxUsage, extras: billedExtras(maxUsage, inputImagePrice) }, { meter, model, context });
@@ -54,7 +54,7 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
       hasDisconnected,
       meter,
     });
-    meter.recordDropped(context.record.dropped = memberNames(dropped.names));
+    meter.entry.dropped = memberNames(dropped.names);
     return { ...work, feed, headers, counter, dropped, watch, drains, hasDisconnected, inputImagePrice, releasePixels };
   } catch (error) {
     releasePixels();

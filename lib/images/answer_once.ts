@@ -2,7 +2,7 @@
 import { requireCaller } from "../access/permissions.ts";
 import type { Meter } from "../billing/meter.ts";
 import { toGatewayError } from "../errors.ts";
-import { admitReplay } from "../request/admit_images.ts";
+import { admitReplay } from "./admit_images.ts";
 import { failDisconnected, reasonOf } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { makesImagesHere } from "./admit_and_start.ts";

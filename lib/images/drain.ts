@@ -10,7 +10,7 @@ import type { ImageWork } from "./image_work.ts";
  */
 export function drainOf({ context, model, metered: { meter } }: ImageWork): () => boolean {
   const factor = requireCaller(context.caller).group.price_factor;
-  const { sheet } = pricesAt(model, { factor, now: meter.arrivedAt });
+  const { sheet } = pricesAt(model, { factor, now: meter.entry.arrivedAt });
   let drains = false;
   return () => drains ||= beginDrain({ model, sheet, isCountable: () => false, meter }, context);
 }

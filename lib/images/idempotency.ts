@@ -9,6 +9,7 @@ import { type StartTimer, startTimer } from "../start_timer.ts";
 import { abortable } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createReplayCache, isFinal, type ReplayCache, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
+import { AnswerRecorder } from "./answer_recorder.ts";
 import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** Limits on stored answers and waiting repeats. */
@@ -97,15 +98,11 @@ const FIRST_POLL_MS = 100;
 /** Longest interval between polls, in milliseconds. */
 const MAX_POLL_MS = 1_000;
 
-/** Interval between attempts to record that a request was done, in milliseconds. */
-const RECORD_RETRY_MS = 1_000;
-
 /** `retry-after` of a repeat that cannot wait, in milliseconds. */
 const RETRY_MS = 5_000;
 
 /** Answers requests with an idempotency key. */
 export class Idempotency {
-  readonly #windowMs: number;
   readonly #maxWaiting: number;
   readonly #waitMs: number;
   readonly #leaseMs: number;
@@ -114,14 +111,13 @@ export class Idempotency {
   readonly #answers: AnswerStore;
   readonly #isCharged: (requestId: string) => Promise<boolean>;
   readonly #cache: ReplayCache;
+  readonly #recorder: AnswerRecorder;
   /** Pending answers by scope and key. There is one entry per key, so that no work is done twice at the same time. */
   readonly #pending = new Map<string, PendingAnswer>();
   /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
   readonly #lookups = new Map<string, Promise<void>>();
-  readonly #closing = new AbortController();
 
   constructor(parts: IdempotencyParts) {
-    this.#windowMs = parts.windowMs;
     this.#maxWaiting = parts.maxWaiting ?? MAX_WAITING;
     this.#waitMs = parts.waitMs ?? WAIT_MS;
     this.#leaseMs = parts.leaseMs ?? LEASE_MS;
@@ -132,11 +128,16 @@ export class Idempotency {
     this.#cache = createReplayCache({
       answers: this.#answers,
       now: parts.now,
-      report: parts.report,
       windowMs: parts.windowMs,
       maxBytes: parts.maxBytes,
       maxAnswerBytes: parts.maxAnswerBytes ?? Math.min(MAX_ANSWER_BYTES, Math.floor(parts.maxBytes / 4)),
       maxAnswers: parts.maxAnswers ?? MAX_ANSWERS,
+    });
+    this.#recorder = new AnswerRecorder({
+      cache: this.#cache,
+      windowMs: parts.windowMs,
+      later: this.#later,
+      report: parts.report,
     });
   }
 
@@ -174,8 +175,8 @@ export class Idempotency {
 
   /** Cancels all work. */
   close(): void {
-    this.#closing.abort(new DOMException("Closed", "AbortError"));
-    for (const { controller } of this.#pending.values()) controller.abort(this.#closing.signal.reason);
+    this.#recorder.close();
+    for (const { controller } of this.#pending.values()) controller.abort(new DOMException("Closed", "AbortError"));
   }
 
   #start(name: string, requestHash: string, make: Make): PendingAnswer {
@@ -270,8 +271,7 @@ export class Idempotency {
   async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
-      if (await this.#cache.store(request, answer)) await claim.release();
-      else void this.#recordDone(request, claim);
+      await this.#recorder.store(request, answer, claim);
       return answer;
     } catch (error) {
       await this.#endFailed(request, claim);
@@ -283,24 +283,8 @@ export class Idempotency {
   async #endFailed(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
     const isDone = requestId !== undefined && await this.#isCharged(requestId).catch(() => false);
-    if (isDone) void this.#recordDone(request, claim);
+    if (isDone) void this.#recorder.markDone(request, claim);
     else await claim.release();
-  }
-
-  /**
-   * Records that a request was done, and retries until that succeeds. Until then the request stays claimed, so that it
-   * is not done and charged again.
-   */
-  async #recordDone(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
-    for (let leftMs = this.#windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RECORD_RETRY_MS) {
-      try {
-        await this.#cache.markDone(request);
-        return await claim.release();
-      } catch {
-        await this.#pause(RECORD_RETRY_MS, this.#closing.signal).catch(() => {});
-      }
-    }
-    claim.stopRenewing();
   }
 
   /** Waits for another node's answer. @returns `undefined` if the node ended without an answer */

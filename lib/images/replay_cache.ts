@@ -18,8 +18,6 @@ export interface ReplayCacheParts {
   answers: AnswerStore;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Logs an answer that could not be stored. */
-  report: (cause: unknown) => void;
   /** Lifetime of a stored answer, in milliseconds. */
   windowMs: number;
   /** Most bytes of all bodies. */
@@ -36,11 +34,8 @@ export type AnsweredRequest = Pick<AnswerRecord, "scope" | "key" | "requestHash"
 export interface ReplayCache {
   /** Finds the answer to a request, unless it has expired. */
   find(scope: string, key: string): Promise<AnswerRecord | undefined>;
-  /**
-   * Stores an answer if it is final; if that fails, only the fact that the request was answered. Never rejects.
-   * @returns false if neither could be stored
-   */
-  store(request: AnsweredRequest, answer: StoredAnswer): Promise<boolean>;
+  /** Stores an answer if it is final. */
+  store(request: AnsweredRequest, answer: StoredAnswer): Promise<void>;
   /** Records that a request was answered, without the answer. */
   markDone(request: AnsweredRequest): Promise<void>;
   /** Deletes answers that exceed the bounds. */
@@ -64,15 +59,11 @@ export function storedAnswer({ status, headers, body }: AnswerRecord): StoredAns
 
 /** Creates the cache on a store's answers. */
 export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
-  const { answers, now, report, windowMs, maxBytes, maxAnswerBytes, maxAnswers } = parts;
+  const { answers, now, windowMs, maxBytes, maxAnswerBytes, maxAnswers } = parts;
 
   async function makeRoom(bytes: number): Promise<void> {
     const bounds = { until: now() - windowMs, maxBytes: maxBytes - bytes, maxAnswers };
     while (await answers.prune(bounds)) await yieldToEventLoop();
-  }
-
-  async function markDone({ scope, key, requestHash }: AnsweredRequest): Promise<void> {
-    await answers.put({ scope, key, requestHash, status: 200, headers: {}, doneAt: now() }, { maxBytes });
   }
 
   return {
@@ -81,20 +72,16 @@ export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
       return record === undefined || record.doneAt <= now() - windowMs ? undefined : record;
     },
     async store({ scope, key, requestHash }, answer) {
-      if (!isFinal(answer)) return true;
+      if (!isFinal(answer)) return;
       const { body, ...head } = answer;
       const isSmall = body.length <= maxAnswerBytes;
-      try {
-        await makeRoom(isSmall ? body.length : 0);
-        const record = { scope, key, requestHash, ...head, doneAt: now() };
-        await answers.put(isSmall ? { ...record, body } : record, { maxBytes });
-        return true;
-      } catch (cause) {
-        report(cause);
-        return await markDone({ scope, key, requestHash }).then(() => true, () => false);
-      }
+      await makeRoom(isSmall ? body.length : 0);
+      const record = { scope, key, requestHash, ...head, doneAt: now() };
+      await answers.put(isSmall ? { ...record, body } : record, { maxBytes });
     },
-    markDone,
+    async markDone({ scope, key, requestHash }) {
+      await answers.put({ scope, key, requestHash, status: 200, headers: {}, doneAt: now() }, { maxBytes });
+    },
     prune: () => makeRoom(0),
   };
 }

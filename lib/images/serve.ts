@@ -40,7 +40,7 @@ function serveImages(
   return runMetered(client, { context, endpoint }, async (metered) => {
     // 2, 4. Read and validate the body, and find the model.
     const work = { context, metered, ...await read(client, context) };
-    attributeUser(metered.meter, work.request);
+    attributeUser(metered.meter.entry, work.request);
     // A repeat with the same Idempotency-Key gets the first answer and skips the steps below.
     return await answerOnce(client, work, async (signal) => {
       // 6, 7, 8. Take limits, budget and memory, and start at the first target that accepts the request.

@@ -28,10 +28,7 @@ export interface ImageJob {
   signal: AbortSignal;
   /** Returns true once the client has disconnected, even if its images are still made. */
   hasDisconnected: () => boolean;
-  meter: Pick<
-    Meter,
-    "beginAttempt" | "recordAttempt" | "recordBreak" | "recordRequestId" | "skip" | "recordFirstOutput" | "ended"
-  >;
+  meter: Pick<Meter, "entry" | "ended">;
 }
 
 /** Started work. */
@@ -54,7 +51,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
     const feed = await tryTargets(gateway, {
       requestId,
       signal,
-      meter,
+      entry: meter.entry,
       key,
       choices: planChoices({
         models: [{ model, price: { prompt: 0n, completion: 0n } }],
@@ -80,13 +77,13 @@ async function startAt(attempt: Attempt, job: ImageJob): Promise<ImageFeed> {
   const { gateway, request, model, dropped, signal, meter } = job;
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  meter.beginAttempt(target.upstream, target);
+  meter.entry.beginAttempt(target.upstream, target);
   const begunAt = gateway.monotonic();
   // Only the target that answers decides which parameters are dropped.
   const attemptDropped = new UnsupportedParameters();
   const feed = await upstream.create({
     ...{ request, model, target, signal, dropped: attemptDropped },
-    identify: (requestId) => meter.recordRequestId(requestId),
+    identify: (requestId) => void (meter.entry.vendorRequestId = requestId),
   });
   for (const name of attemptDropped.names) dropped.add(name);
   return untilAborted(reportingFailures(feed, { attempt, begunAt, job }), signal);
@@ -105,7 +102,7 @@ function reportingFailures(
       } catch (error) {
         if (!signal.aborted) {
           gateway.health.report(attempt.permit, classifyFailure(error, { atMostOnce: true }).outcome);
-          recordBrokenAnswer(error, { attempt, begunAt, requestId, meter, gateway });
+          recordBrokenAnswer(error, { attempt, begunAt, requestId, entry: meter.entry, gateway });
         }
         throw error;
       }

@@ -1,5 +1,5 @@
 /** Parses JSON with limits and without loss, edits its text, and writes it. See README.md. */
-export { JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
+export { closingQuote, JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
 export { type JsonDocument, parseDocument, parseJson } from "./parse.ts";
 export { parsePlain, tryParse } from "./plain.ts";
 export type { CharCodes, ContentSizes, ScanPlan } from "./scan.ts";

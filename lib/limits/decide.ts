@@ -1,4 +1,5 @@
 /** Checks requests for admission and decides about them, for all limiters. */
+import { compareValues } from "../compare_values.ts";
 import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts";
 
 /** Bounds of the wait for a slot in a decision, in milliseconds: a slot may become free at any time. */
@@ -46,7 +47,7 @@ export function decide(
     .map((limitRequest, index) => ({ limitRequest, waitMs: boundWait(limitRequest, waitFor(limitRequest, index)) }))
     .filter(({ waitMs }) => waitMs > 0)
     .sort((a, b) =>
-      Number(a.limitRequest.reportOnly) - Number(b.limitRequest.reportOnly) || compareWaits(b.waitMs, a.waitMs)
+      Number(a.limitRequest.reportOnly) - Number(b.limitRequest.reportOnly) || compareValues(b.waitMs, a.waitMs)
     );
   const refusal = exceeded[0]?.limitRequest.reportOnly === false ? exceeded[0] : undefined;
   return {
@@ -60,9 +61,4 @@ export function decide(
 function boundWait({ unit }: LimitRequest, waitMs: number): number {
   if (unit !== "concurrency" || waitMs === 0 || waitMs === Infinity) return waitMs;
   return Math.min(Math.max(waitMs, MIN_SLOT_WAIT_MS), MAX_SLOT_WAIT_MS);
-}
-
-/** Compares waits. Two infinite waits are equal; their difference would be NaN. */
-function compareWaits(a: number, b: number): number {
-  return a === b ? 0 : a - b;
 }

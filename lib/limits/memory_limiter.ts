@@ -172,8 +172,8 @@ function isForgotten({ leaseEnd }: Reserved, now: number): boolean {
   return leaseEnd + LATE_MS <= now;
 }
 
-function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean {
-  return requests.sum(now) === 0 && tokens.sum(now) === 0 && concurrency.sum(now) === 0;
+function isIdle(counts: Counts, now: number): boolean {
+  return Object.values(counts).every((window) => window.sum(now) === 0);
 }
 
 /** Creates a function that checks the next few entries of a map at each call, and deletes those that are over. */

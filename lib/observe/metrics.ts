@@ -114,8 +114,8 @@ export function requestMetrics(registry: MetricDeclarations): RequestMetrics {
       requests.add([endpoint, entry?.model ?? "", entry?.upstream ?? "", statusClass, endingOf(record)]);
       if (kind !== undefined) errors.add([kind]);
       requestSeconds.observe([endpoint], seconds);
-      for (const name of record.dropped) dropped.add([name]);
       if (entry === undefined) return;
+      for (const name of entry.details?.dropped ?? []) dropped.add([name]);
       if (entry.firstMs !== undefined) firstEventSeconds.observe([endpoint], entry.firstMs / 1000);
       for (const name of TOKEN_CLASSES) {
         if (entry.tokens[name] > 0) tokens.add([entry.model, name], entry.tokens[name]);

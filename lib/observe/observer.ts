@@ -43,7 +43,6 @@ export class Observer {
       method,
       start: this.#monotonic(),
       route: "",
-      dropped: [],
       bytesIn: 0,
       bytesOut: 0,
       streamed: false,
@@ -125,16 +124,6 @@ export class Observer {
     if (record.entry !== undefined) return;
     record.entry = entry;
     this.#release(record);
-  }
-
-  /** Counts a request that a limit or budget refused. @param unit unit of the limit; `usd` for a budget */
-  refused(owner: string, unit: string): void {
-    this.counts.refused(owner, unit);
-  }
-
-  /** Counts a request that a report-only limit would have refused. */
-  exceeded(): void {
-    this.counts.exceeded();
   }
 
   /** Adds a function that returns the bytes of request bodies in memory. */

@@ -50,8 +50,6 @@ export interface RequestRecord {
   requestedModel?: string;
   /** Protocol of the upstream. */
   upstreamProtocol?: string;
-  /** Names of dropped members, as in `memberName`. */
-  dropped: readonly string[];
   /** Kind of the error; absent: there was none. */
   kind?: string;
   /** Code of the error; absent: it has none. */
@@ -162,7 +160,7 @@ const MAX_NAMES = 32;
 
 /** Creates the log line of a request that has ended. @param end `ms`: duration in milliseconds */
 export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLogLine {
-  const { entry, dropped } = record;
+  const { entry } = record;
   const line: RequestLogLine = {
     level: levelOf(record),
     event: "request",
@@ -183,7 +181,7 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
     model_answered: answeredBy(record),
     upstream_protocol: record.upstreamProtocol,
     streamed: record.streamed,
-    dropped: dropped.length === 0 ? undefined : dropped.slice(0, MAX_NAMES).join(","),
+    dropped: entry?.details?.dropped?.slice(0, MAX_NAMES).join(","),
     bytes_in: record.bytesIn,
     bytes_out: record.bytesOut,
     total_ms: Math.round(ms),

@@ -14,6 +14,12 @@ export interface Frame {
   read?: LongRead;
 }
 
+/** Returns whether the data of a frame is an object, by its first character. Marks such as `[DONE]` are none. */
+export function isObjectFrame({ data }: Frame): boolean {
+  // Upstreams may write white space before the object.
+  return data.startsWith("{") || /^[ \t\r\n]*\{/.test(data);
+}
+
 /** Long data, parsed in advance; `parsed` is `undefined` if the data is not JSON, or too long to be parsed. */
 export interface LongRead {
   parsed: JsonDocument | undefined;

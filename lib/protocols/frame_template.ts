@@ -2,7 +2,7 @@
  * Speeds up the parsing and editing of stream frames. Most frames of a stream differ from the previous one in a single
  * text, so the previous frame's parsed value or edited text is reused. Other frames are parsed or edited in full.
  */
-import { findValue, isObject, type Json, type JsonObject, parsePlain, tryParse } from "../json/mod.ts";
+import { closingQuote, findValue, isObject, type Json, type JsonObject, parsePlain, tryParse } from "../json/mod.ts";
 import type { Span } from "../text.ts";
 import type { Frame } from "./codec.ts";
 
@@ -117,7 +117,7 @@ function matchGaps(text: string, { fixed }: Template): string[] | undefined {
   for (let next = 1; next < fixed.length; next++) {
     const part = fixed[next] ?? "";
     const quoted = text.charCodeAt(position - 1) === QUOTE;
-    const end = quoted ? closingQuote(text, position) : numberEnd(text, position);
+    const end = quoted ? closingQuote(text, position - 1) : numberEnd(text, position);
     if (end < 0) return undefined;
     const gap = text.slice(position, end);
     position = end + part.length;
@@ -127,16 +127,6 @@ function matchGaps(text: string, { fixed }: Template): string[] | undefined {
     gaps.push(gap);
   }
   return position === text.length ? gaps : undefined;
-}
-
-/** Returns the index of the first unescaped quote from `position` on; -1 if there is none. */
-function closingQuote(text: string, position: number): number {
-  for (let quote = text.indexOf('"', position); quote >= 0; quote = text.indexOf('"', quote + 1)) {
-    let escape = quote;
-    while (escape > position && text[escape - 1] === "\\") escape--;
-    if ((quote - escape) % 2 === 0) return quote;
-  }
-  return -1;
 }
 
 function fillGaps(fixed: readonly string[], gaps: readonly string[]): string {

@@ -1,5 +1,4 @@
 /** Admits a text request: reserves limits and budget, and prepares the request for each model that may answer. */
-import { requireCaller } from "../access/permissions.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonObject, scanMembers, splicePath } from "../json/mod.ts";
@@ -76,10 +75,9 @@ async function admitFirst(
   others: readonly Candidate[],
   request: ReadRequest,
 ): Promise<AdmittedModels> {
-  const { context, meter } = request.state;
+  const { context, caller, meter } = request.state;
   const { gateway } = context;
-  const caller = requireCaller(context.caller);
-  const budgets = budgetClaims(caller, meter);
+  const budgets = budgetClaims(caller, meter.entry);
   const spending = { first, others, budgets, gateway };
   let plan = planSpending(spending);
   const canCostLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);

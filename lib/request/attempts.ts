@@ -1,6 +1,6 @@
 /** Attempts at targets: how they are logged, entered in the ledger, and reported to the health of their targets. */
 import { delay } from "../abort.ts";
-import type { Meter } from "../billing/meter.ts";
+import type { EntryDraft } from "../billing/entry_draft.ts";
 import { faultOf } from "../causes.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -24,9 +24,9 @@ const MAX_MESSAGE_LENGTH = 300;
  */
 export function tryTargets<T>(
   gateway: Omit<Routing, "upstreams">,
-  { requestId, signal, meter, ...own }:
+  { requestId, signal, entry, ...own }:
     & Pick<AttemptOptions<T>, "choices" | "key" | "atMostOnce" | "send" | "isOver">
-    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "recordAttempt" | "skip"> }
+    & { requestId: string; signal: AbortSignal; entry: Pick<EntryDraft, "recordAttempt" | "skipped"> }
     & Partial<Pick<AttemptOptions<T>, "deadlineMs">>,
 ): Promise<T> {
   const { health, config, observer, monotonic, random } = gateway;
@@ -43,9 +43,9 @@ export function tryTargets<T>(
       const { model, target: { upstream } } = attempt;
       const { outcome, ms } = ended;
       if (outcome !== "unfit") observer.counts.attempted({ upstream, model: model.id, outcome }, ms / 1000);
-      meter.recordAttempt(entryAttempt(attempt, ended));
+      entry.recordAttempt(entryAttempt(attempt, ended));
     },
-    skipped: (targets) => meter.skip(targets),
+    skipped: (targets) => void (entry.skipped = targets),
     failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
   });
 }
@@ -97,21 +97,21 @@ export interface AnsweredAttempt {
   /** When it began, by `monotonic`. */
   begunAt: number;
   requestId: string;
-  meter: Pick<Meter, "recordBreak">;
+  entry: Pick<EntryDraft, "recordBreak">;
   gateway: Pick<Gateway, "health" | "now" | "log" | "monotonic">;
 }
 
 /** Records that an answer broke off after its first event, when no other target can answer any more. */
 export function recordBrokenAnswer(
   thrown: unknown,
-  { attempt, begunAt, requestId, meter, gateway }: AnsweredAttempt,
+  { attempt, begunAt, requestId, entry, gateway }: AnsweredAttempt,
 ): void {
   // Other errors are the gateway's own, or a client's that reads too slowly.
   if (!(thrown instanceof GatewayError) || thrown.kind === "internal" || thrown.kind === "too_slow") return;
   const isClients = classifyFailure(thrown).outcome.type === "neither";
   const ms = gateway.monotonic() - begunAt;
   const outcome = thrown.fault === "oversized" ? "oversized" : "broken";
-  meter.recordBreak(entryAttempt(attempt, { outcome, ms, error: thrown, isClients }));
+  entry.recordBreak(entryAttempt(attempt, { outcome, ms, error: thrown, isClients }));
   if (!isClients) reportFailure(thrown, { target: attempt.target, requestId, gateway });
 }
 

@@ -28,7 +28,7 @@ export interface Candidate extends RequestPrices {
 /** A request whose meter is open. */
 export interface ArrivedRequest {
   context: RouteContext;
-  meter: Pick<Meter, "arrivedAt">;
+  meter: Pick<Meter, "entry">;
 }
 
 /** A request body, and the names of the members that screening removed from it. */
@@ -115,7 +115,7 @@ function candidateOf(
     privateNetworks: context.gateway.config.private_networks,
   });
   const { group } = requireCaller(context.caller);
-  const priceTerms = { factor: group.price_factor, now: meter.arrivedAt };
+  const priceTerms = { factor: group.price_factor, now: meter.entry.arrivedAt };
   return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
 }
 

@@ -39,11 +39,11 @@ export interface Conversation {
 }
 
 /** Finds the conversation of a request; `undefined` if it has none, or if affinity is off. */
-export function findConversation(body: JsonBody, { context, request, key }: RequestState): Conversation | undefined {
+export function findConversation(body: JsonBody, { context, request, caller }: RequestState): Conversation | undefined {
   const { gateway: { config, conversations }, record } = context;
   if (config.routing.affinity_minutes === 0) return undefined;
   const id = conversationOf(body, request.headers, record.bytesIn);
-  return id === undefined ? undefined : { id, warm: conversations.find(key, id) };
+  return id === undefined ? undefined : { id, warm: conversations.find(caller.keyId, id) };
 }
 
 /** Returns whether a target answered the last request of a conversation, as the ledger records it. */

@@ -1,5 +1,5 @@
 /** Makes a prompt fit the model's context window by dropping old turns, or refuses it. */
-import type { Message, Prompt } from "../protocols/canonical/types.ts";
+import { hasToolResult, type Message, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { countMessages, countPrompt } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
@@ -120,15 +120,13 @@ function findTurnStarts(messages: readonly Message[]): number[] {
   messages.forEach((message, index) => {
     if (message.role === "system") return;
     // Several user messages in a row belong to one turn.
-    const continues = previous === undefined || (previous.role === "user" && !hasResult(previous));
-    if (message.role === "user" && !hasResult(message) && !continues && !insidePair.has(index)) turnStarts.push(index);
+    const continues = previous === undefined || (previous.role === "user" && !hasToolResult(previous));
+    if (message.role === "user" && !hasToolResult(message) && !continues && !insidePair.has(index)) {
+      turnStarts.push(index);
+    }
     previous = message;
   });
   return turnStarts;
-}
-
-function hasResult({ blocks }: Message): boolean {
-  return blocks.some((block) => block.type === "tool_result");
 }
 
 /** Returns the indices at which a cut would separate a tool call from its result. */

@@ -44,7 +44,7 @@ export function streamedAnswer(
       begunAt,
       isAborted: () => state.signal.aborted,
       answered,
-      brokeOff: (error) => recordBrokenAnswer(error, { attempt, begunAt, requestId, meter, gateway }),
+      brokeOff: (error) => recordBrokenAnswer(error, { attempt, begunAt, requestId, entry: meter.entry, gateway }),
     }),
     meter: new StreamMeter({
       meter,

@@ -1,7 +1,6 @@
 /**
  * Reads a text request: reads and checks its body, removes features that its key may not use, and decodes its prompt.
  */
-import { requireCaller } from "../access/permissions.ts";
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { countPages, writeLongParts } from "../billing/prompt_parts.ts";
 import type { Gateway } from "../gateway.ts";
@@ -15,18 +14,18 @@ import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";
 
 /** Reads and checks the body. @throws {GatewayError} as `RouteContext.readJson`, and `invalid` */
-export async function readRequest({ codec, request, context, meter }: RequestState): Promise<ScreenedBody> {
-  attributeRequest(meter, request.headers);
+export async function readRequest({ codec, request, context, caller, meter }: RequestState): Promise<ScreenedBody> {
+  attributeRequest(meter.entry, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
   // Only the bodies of relayed requests are scanned instead of parsed.
   const isWanted = (model: string) => isRelayed(model, codec.protocol, context.gateway);
   const { schema, plain } = codec;
   const body = await context.readJson(plain && { ...plain.contents, isWanted });
-  attributeUser(meter, headOf(body));
+  attributeUser(meter.entry, headOf(body));
   const isValid = plain !== undefined && body.scanned !== undefined &&
     acceptsHead(schema, plain.contents.shapes.keys(), body.scanned.head);
   if (!isValid) checkBody(schema, body.value);
-  return new ScreenedBody(body, codec, requireCaller(context.caller));
+  return new ScreenedBody(body, codec, caller);
 }
 
 /** Returns whether all targets of a model speak the client's protocol. Their requests need no canonical prompt. */

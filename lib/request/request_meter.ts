@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { writeLimitHeaders } from "../limits/headers.ts";
 import { endUserName, MAX_USER_LENGTH } from "../billing/end_user_name.ts";
+import type { EntryDraft } from "../billing/entry_draft.ts";
 import { Meter } from "../billing/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.ts";
@@ -27,7 +28,7 @@ export interface MeteredRequest {
  * @param interrupt called if the process must end before the request has, with the error for the client
  */
 export function openRequestMeter(
-  { context: { gateway, requestId, caller, record }, endpoint }: MeteredRequest,
+  { context: { gateway, requestId, caller, record, keepBody }, endpoint }: MeteredRequest,
   interrupt: (reason: GatewayError) => void,
 ): Meter {
   const { keyId, groupName } = requireCaller(caller);
@@ -37,6 +38,7 @@ export function openRequestMeter(
     stop: interrupt,
   });
   void meter.done.then(gateway.uses.begin());
+  keepBody?.(meter.done);
   return meter;
 }
 
@@ -164,7 +166,7 @@ export async function runMetered(
   const meter = openRequestMeter(metered, (reason) => interruption.abort(reason));
   let ownsMeter = true;
   try {
-    attributeRequest(meter, request.headers);
+    attributeRequest(meter.entry, request.headers);
     return await work({ meter, interrupted: interruption.signal, handOver: () => void (ownsMeter = false) });
   } catch (thrown) {
     throw await settleFailure(thrown, { ...metered, ...(ownsMeter && { meter }) });
@@ -174,7 +176,7 @@ export async function runMetered(
 }
 
 /** Receives the end user and the tags of a request. */
-type Attributable = Pick<Meter, "attribute">;
+type Attributable = Pick<EntryDraft, "attribute">;
 
 const USER_HEADER = "x-sluice-user";
 const TAGS_HEADER = "x-sluice-tags";
@@ -185,11 +187,11 @@ const MAX_TAG_LENGTH = 64;
 const MAX_TAGS = 10;
 
 /** Reads the end user and the tags from the headers. @throws {GatewayError} `invalid` if a header is malformed */
-export function attributeRequest(meter: Attributable, headers: Pick<Headers, "get">): void {
+export function attributeRequest(entry: Attributable, headers: Pick<Headers, "get">): void {
   const user = readUserHeader(headers);
   const tags = headers.get(TAGS_HEADER);
-  if (user !== undefined) meter.attribute({ user });
-  if (tags !== null) meter.attribute({ tags: readTags(tags) });
+  if (user !== undefined) entry.attribute({ user });
+  if (tags !== null) entry.attribute({ tags: readTags(tags) });
 }
 
 /** Reads the end user from the headers; undefined without that header. @throws {GatewayError} `invalid` if malformed */
@@ -219,12 +221,12 @@ function readTags(text: string): string[] {
  * The header takes precedence over the body.
  */
 export function attributeUser(
-  meter: Attributable,
+  entry: Attributable,
   { safety_identifier, user, metadata }: { safety_identifier?: Json; user?: Json; metadata?: Json },
 ): void {
   const userId = stringOf(safety_identifier) ?? stringOf(user) ??
     (isObject(metadata) ? stringOf(metadata.user_id) : undefined);
   if (userId === undefined) return;
   const name = endUserName(userId);
-  if (name !== "") meter.attribute({ user: name });
+  if (name !== "") entry.attribute({ user: name });
 }

@@ -61,9 +61,9 @@ async function sendToTargets<T>(
   state: RequestState,
   send: AttemptOptions<T>["send"],
 ): Promise<T> {
-  const { context: { gateway, requestId }, key, signal, meter } = state;
+  const { context: { gateway, requestId }, caller: { keyId: key }, signal, meter, meter: { entry } } = state;
   const isOver = () => signal.aborted || meter.ended || state.clientHasDisconnected;
-  const answered = await tryTargets(gateway, { requestId, signal, meter, choices, key, send, isOver });
+  const answered = await tryTargets(gateway, { requestId, signal, entry, choices, key, send, isOver });
   const { conversation, attempt } = state;
   if (conversation !== undefined && attempt !== undefined) {
     const forMs = 60_000 * gateway.config.routing.affinity_minutes;
@@ -93,14 +93,15 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
     signal,
   });
   state.beginAttempt(attempt, dropped);
-  state.meter.limitOutput(cap === undefined ? { requested: prompt.maxTokens } : { cap: cap.tokens });
+  const { entry } = state.meter;
+  entry.outputLimit = cap === undefined ? { requested: prompt.maxTokens } : { cap: cap.tokens };
   record.upstreamProtocol = upstream.protocolFor?.(prompt.protocol, target);
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
-  state.meter.recordDropped(record.dropped = memberNames(dropped.names));
+  entry.dropped = memberNames(dropped.names);
   state.forwarded = answer.forwarded;
-  if (answer.requestId !== undefined) state.meter.recordRequestId(answer.requestId);
+  entry.vendorRequestId = answer.requestId;
   return { answer, admitted, attempt, begunAt, countInput };
 }
 

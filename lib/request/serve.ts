@@ -29,7 +29,7 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
     const targets = planTargets(admitted, {
       gateway: context.gateway,
       preferences,
-      key: state.key,
+      key: state.caller.keyId,
       findConversation: () => state.conversation = findConversation(body.body, state),
     });
     if (!prompt.stream) {

@@ -25,7 +25,7 @@ export async function settleReply(
   { reply, text, admitted: { prompt }, countInput }: TargetReply,
   { codec: { protocol }, meter, clientHasDisconnected }: RequestState,
 ): Promise<SettledReply> {
-  meter.recordFirstOutput();
+  meter.entry.recordFirstOutput();
   const hostedCalls = hostedCallsOf(prompt);
   if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
   const charged = await readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {

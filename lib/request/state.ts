@@ -1,5 +1,5 @@
 /** The state of one text request, which the steps in serve.ts share. */
-import { requireCaller } from "../access/permissions.ts";
+import { type Caller, requireCaller } from "../access/permissions.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
@@ -24,8 +24,8 @@ export class RequestState {
   readonly context: RouteContext;
   readonly endpoint: Codec["protocol"];
   readonly meter: Meter;
-  /** Id of the client's key. */
-  readonly key: string;
+  /** The client's key. */
+  readonly caller: Caller;
   /** Aborts the upstream call when the client disconnects (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
   readonly signal = this.#upstreamCall.signal;
@@ -50,7 +50,7 @@ export class RequestState {
     this.request = request;
     this.context = context;
     this.endpoint = codec.protocol;
-    this.key = requireCaller(context.caller).keyId;
+    this.caller = requireCaller(context.caller);
     this.meter = openRequestMeter(this, (reason) => {
       this.#isInterrupted = true;
       this.#upstreamCall.abort(reason);
@@ -102,7 +102,7 @@ export class RequestState {
     this.attempt = attempt;
     this.dropped = dropped;
     const { target } = attempt;
-    this.meter.beginAttempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
+    this.meter.entry.beginAttempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
   }
 
   /**
@@ -127,7 +127,7 @@ export class RequestState {
 
   /** Drains or cancels the upstream call if the client disconnects before the answer has begun. */
   drainOrCancel(): void {
-    if (!this.meter.hasAttempted || !this.drainForBill(NO_ANSWER)) this.#upstreamCall.abort();
+    if (!this.drainForBill(NO_ANSWER)) this.#upstreamCall.abort();
   }
 
   /** Settles a request whose client disconnected and that no target answered. */

@@ -8,7 +8,7 @@ import { type Amount, formatUsd } from "../billing/money.ts";
 import type { HostedCalls } from "../billing/extras.ts";
 import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
-import type { Codec, Frame } from "../protocols/codec.ts";
+import { type Codec, type Frame, isObjectFrame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type ChargedTokens, type EndedAnswer, readTokens, type TokenCounts } from "./settle_reply.ts";
 import type { AnswerFacts } from "./client_disconnect.ts";
@@ -101,7 +101,7 @@ export class StreamMeter {
       else if (event.type === "error") return this.#takeError(step, event.error);
       else {
         if (!this.#hasBegun) {
-          this.#charge.meter.recordFirstOutput();
+          this.#charge.meter.entry.recordFirstOutput();
           this.#hasBegun = true;
         }
         if (event.type === "open" && event.block.type === "reasoning") this.#facts.reasoning = true;
@@ -261,8 +261,8 @@ export class StreamMeter {
       const data = source === "upstream" ? frame.data : codec.withUsage(frame.data, tokens);
       return frames.with(index, { ...frame, data: spliceMembers(data, bill) });
     }
-    const end = frames.findIndex((frame) => !isObject(frame));
-    const template = frames.findLast(isObject) ?? this.#latest;
+    const end = frames.findIndex((frame) => !isObjectFrame(frame));
+    const template = frames.findLast(isObjectFrame) ?? this.#latest;
     if (!wantsUsage || codec.usageFrame === undefined || template === undefined || end < 0) return frames;
     const usage = codec.usageFrame(template, tokens);
     return frames.toSpliced(end, 0, { ...usage, data: spliceMembers(usage.data, bill) });
@@ -274,7 +274,7 @@ export class StreamMeter {
    */
   #holdBack({ frames, events, contentFrames = 0 }: Step): Step {
     this.#queue(events);
-    this.#latest = frames.findLast(isObject) ?? this.#latest;
+    this.#latest = frames.findLast(isObjectFrame) ?? this.#latest;
     // Most steps have no usage, so their frames are not inspected.
     if (this.#held.length === 0 && contentFrames === frames.length) return { frames, events };
     const released = contentFrames > 0 ? this.#release(this.#held.length) : [];
@@ -307,9 +307,4 @@ export class StreamMeter {
     for (const { data } of frames) this.#heldLength -= data.length;
     return frames;
   }
-}
-
-/** Returns false for marks such as `[DONE]`. Upstreams may write whitespace before an object, which is relayed. */
-function isObject({ data }: Frame): boolean {
-  return data.startsWith("{") || /^[ \t\r\n]*\{/.test(data);
 }

@@ -41,11 +41,16 @@ export async function recallBody(
   // Input that a scan recognized contains no references, so it is not parsed.
   const head = headOf(body);
   const { previous_response_id: previous, input } = head;
+  const { json_body_bytes: limit } = context.gateway.config.resource_limits;
+  let recalledBytes = 0;
+  const take = (bytes: number) => {
+    if ((recalledBytes += bytes) > limit) throw bodyTooLarge(limit);
+    context.reserve(bytes * JSON_MEMORY_FACTOR, 0);
+  };
   const resolve = (items: string) =>
-    resolveItems(items, memory, {
-      maxBytes: context.gateway.config.resource_limits.json_body_bytes,
-      compactsUpstream: compactsUpstream(head, context.gateway),
-    });
+    resolveItems(items, memory, { take, compactsUpstream: compactsUpstream(head, context.gateway) });
+  const withInput = (items: string) =>
+    editBody(body, { input: `[${items}]`, previous_response_id: undefined }, context, recalledBytes);
   const recalled = (resolved: JsonBody, added: NewInput): RecalledBody => ({
     body: resolved,
     keeper: keeperOf(body, hasHiddenBase(body, added, memory) ? { input: () => inputBytes(resolved) } : added, memory),
@@ -53,17 +58,17 @@ export async function recallBody(
   });
   if (typeof previous === "string" && previous !== "") {
     const items = inputItems(body);
-    const allItems = joinItems([await recallConversation(previous, memory), items]);
+    const allItems = joinItems([await recallConversation(previous, memory, take), items]);
     const { text } = await resolve(allItems);
     const base = { id: previous, withOutput: true };
-    return recalled(await withInput(body, text, context), { base, input: () => utf8Bytes(items) });
+    return recalled(await withInput(text), { base, input: () => utf8Bytes(items) });
   }
   if (!Array.isArray(input) || !input.some((item) => isReference(item) || isSealed(item))) {
     return recalled(body, { input: () => inputBytes(body) });
   }
   const items = inputItems(body);
   const { text, last } = await resolve(items);
-  return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
+  return recalled(await withInput(text), await addedItems(items, last, memory));
 }
 
 /**
@@ -71,7 +76,8 @@ export async function recallBody(
  * request.
  */
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
-  const earlierInput = last === undefined ? undefined : await sharedInput(last, memory);
+  // UTF-8 has at most three bytes per code unit, so that longer inputs cannot begin these items.
+  const earlierInput = last === undefined ? undefined : await sharedInput(last, memory, 3 * items.length);
   if (
     last === undefined || earlierInput === undefined || earlierInput === "" || !items.startsWith(`${earlierInput},`)
   ) {
@@ -113,20 +119,21 @@ function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" |
   return { output: bytes, items };
 }
 
-function withInput(body: JsonBody, items: string, context: BodyContext): Promise<JsonBody> {
-  return editBody(body, { input: `[${items}]`, previous_response_id: undefined }, context);
-}
-
-/** Changes members of a body, and parses it again. @throws {GatewayError} `too_large`, `limited` */
+/**
+ * Changes members of a body, and parses it again.
+ * @param reservedBytes bytes of the edits for which memory is reserved
+ * @throws {GatewayError} `too_large`, `limited`
+ */
 export async function editBody(
   body: JsonBody,
   edits: Edits,
   { gateway, reserve, scan }: BodyContext,
+  reservedBytes = 0,
 ): Promise<JsonBody> {
   const bytes = utf8Bytes(spliceMembers(body, edits));
   const { json_body_bytes: limit } = gateway.config.resource_limits;
   if (bytes.length > limit) throw bodyTooLarge(limit);
-  const growth = bytes.length - documentSize(body);
+  const growth = bytes.length - documentSize(body) - reservedBytes;
   if (growth > 0) reserve(growth * JSON_MEMORY_FACTOR, 0);
   return await parseBody(bytes, scan);
 }

@@ -4,7 +4,6 @@ import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { plainText } from "../text.ts";
-import { bodyTooLarge } from "../server/head.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
@@ -38,10 +37,17 @@ export function isReference(item: Json | undefined): boolean {
 }
 
 /**
- * Returns all items of an earlier response and of the responses before it, as JSON texts separated by commas.
- * @throws {GatewayError} `invalid` if one of the responses is not stored, or was replaced by a later one with its id
+ * Called with the size of stored items, in bytes, before they are copied: a request of a few bytes can recall many
+ * megabytes. It may throw to refuse the request.
  */
-export async function recallConversation(id: string, memory: ResponseMemory): Promise<string> {
+export type TakeBytes = (bytes: number) => void;
+
+/**
+ * Returns all items of an earlier response and of the responses before it, as JSON texts separated by commas.
+ * @throws {GatewayError} `invalid` if one of the responses is not stored, or was replaced by a later one with its id;
+ * the errors of `take`
+ */
+export async function recallConversation(id: string, memory: ResponseMemory, take: TakeBytes): Promise<string> {
   /** The last items first. */
   const parts: string[] = [];
   const seen = new Set<string>();
@@ -49,6 +55,7 @@ export async function recallConversation(id: string, memory: ResponseMemory): Pr
   while (next !== undefined) {
     const response: KeptResponse | undefined = await findNew(next.id, seen, memory);
     if (response === undefined) throw responseGone(id, memory);
+    take(response.input.length + (next.withOutput ? response.output.length : 0));
     if (next.withOutput) parts.push(decoder.decode(response.output));
     parts.push(decoder.decode(response.input));
     next = response.base;
@@ -75,8 +82,7 @@ export interface ResolvedItems {
 
 /** Options of `resolveItems`. */
 export interface ResolveOptions {
-  /** Most bytes of the referenced items, because many references may name one item. */
-  maxBytes: number;
+  take: TakeBytes;
   /** True if the upstream may be able to decrypt compaction items that the gateway cannot. */
   compactsUpstream: boolean;
 }
@@ -84,17 +90,16 @@ export interface ResolveOptions {
 /**
  * Resolves the references in a list of items, and decrypts the gateway's compaction items.
  * @param items JSON texts separated by commas
- * @throws {GatewayError} `invalid` if an item is not stored or cannot be decrypted; `too_large`
+ * @throws {GatewayError} `invalid` if an item is not stored or cannot be decrypted; the errors of `take`
  */
 export async function resolveItems(
   items: string,
   memory: ResponseMemory,
-  { maxBytes, compactsUpstream }: ResolveOptions,
+  { take, compactsUpstream }: ResolveOptions,
 ): Promise<ResolvedItems> {
   const list = `[${items}]`;
   const texts: string[] = [];
   let last: KeptResponse | undefined;
-  let bytes = 0;
   let compactions = 0;
   const open = async (text: string) => {
     const item = text.includes('"compaction"') ? parsePlain(text) : undefined;
@@ -119,8 +124,7 @@ export async function resolveItems(
     const response = await memory.findByItem(id);
     const item = response?.items.findLast((item) => item.id === id);
     if (response === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
-    bytes += item.end - item.start;
-    if (bytes > maxBytes) throw bodyTooLarge(maxBytes);
+    take(item.end - item.start);
     const itemText = decoder.decode(response.output.subarray(item.start, item.end));
     texts.push(await open(itemText));
     last = response;
@@ -130,14 +134,20 @@ export async function resolveItems(
 
 /**
  * Returns the input items of a response, including those that are stored with earlier responses; undefined if an output
- * is between them, or if one of the responses is not stored.
+ * is between them, if one of the responses is not stored, or if they have more than `maxBytes`.
  */
-export async function sharedInput(response: KeptResponse, memory: ResponseMemory): Promise<string | undefined> {
+export async function sharedInput(
+  response: KeptResponse,
+  memory: ResponseMemory,
+  maxBytes: number,
+): Promise<string | undefined> {
+  let bytes = response.input.length;
+  if (bytes > maxBytes) return undefined;
   const parts = [decoder.decode(response.input)];
   const seen = new Set([response.id]);
   for (let { base } = response; base !== undefined;) {
     const earlier = base.withOutput ? undefined : await findNew(base.id, seen, memory);
-    if (earlier === undefined) return undefined;
+    if (earlier === undefined || (bytes += earlier.input.length) > maxBytes) return undefined;
     parts.push(decoder.decode(earlier.input));
     base = earlier.base;
   }

@@ -29,7 +29,7 @@ export function admitRetrieval<R extends RetrievalRequest>(
 ): Promise<AdmittedCandidate<R>[]> {
   const { gateway } = context;
   const caller = requireCaller(context.caller);
-  const budgets = budgetClaims(caller, meter);
+  const budgets = budgetClaims(caller, meter.entry);
   const limitsOf = ({ model, size }: RetrievalCandidate<R>) =>
     limitRequestsOf({ caller, model, tokens: { input: size.expected, output: 0 } });
   return admitAny(candidates, async (first, others) => {

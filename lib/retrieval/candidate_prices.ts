@@ -27,7 +27,7 @@ export interface CandidatePrices {
 export function candidatePrices(
   request: RetrievalRequest,
   model: Model,
-  { context: { caller }, meter: { arrivedAt: now } }: ArrivedRequest,
+  { context: { caller }, meter: { entry: { arrivedAt: now } } }: ArrivedRequest,
 ): CandidatePrices {
   const priceTerms = { factor: requireCaller(caller).group.price_factor, now };
   const { sheet, extraPrices } = pricesAt(model, priceTerms);

@@ -43,7 +43,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   work: RetrievalWork<R, A>,
 ): Promise<RetrievalAnswer<R, A>> {
   const { client, context, metered: { meter, interrupted } } = work;
-  const { gateway, requestId, record } = context;
+  const { gateway, requestId } = context;
   const key = requireCaller(context.caller).keyId;
   const choices = planRetrievalTargets(work.admitted, { gateway, preferences: work.preferences, key });
   const upstreamCall = new AbortController();
@@ -60,7 +60,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
     const answer = await tryTargets(gateway, {
       requestId,
       signal: upstreamCall.signal,
-      meter,
+      entry: meter.entry,
       key,
       choices,
       isOver: () => upstreamCall.signal.aborted || meter.ended || watch.hasDisconnected,
@@ -74,14 +74,14 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         await takeModelLimits(candidate, meter);
         last = { attempt, candidate };
         const { model, target } = attempt;
-        meter.beginAttempt(target.upstream, target);
+        meter.entry.beginAttempt(target.upstream, target);
         const { signal } = upstreamCall;
         const dropped = new UnsupportedParameters();
         const answer = await work.call(upstream, {
           ...{ request: candidate.request, model, target, signal, dropped },
-          identify: (requestId) => meter.recordRequestId(requestId),
+          identify: (requestId) => void (meter.entry.vendorRequestId = requestId),
         });
-        meter.recordDropped(record.dropped = memberNames(dropped.names));
+        meter.entry.dropped = memberNames(dropped.names);
         context.answerHeaders.push(...droppedHeader(dropped));
         return { answer, candidate };
       },

@@ -10,8 +10,7 @@ import { checkRerankBody, readRerank } from "./read_rerank.ts";
 import { type RetrievalAnswer, sendRetrieval } from "./send.ts";
 import { type SettledRetrieval, settleRetrieval } from "./settle.ts";
 import type { Embeddings, Reranking, RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
-import { writeEmbeddings } from "./write_embeddings.ts";
-import { writeReranking } from "./write_reranking.ts";
+import { writeEmbeddings, writeReranking } from "./write_response.ts";
 
 /** The differences between the two endpoints. */
 interface RetrievalEndpoint<R extends RetrievalRequest, A> {
@@ -64,7 +63,7 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     const { meter } = metered;
     // 2, 3. Read the body and check it.
     const body = await context.readJson();
-    attributeUser(meter, body.value);
+    attributeUser(meter.entry, body.value);
     check(body);
     // 4, 5. Find the models, and check the request against each of them.
     const { candidates, preferences } = findRetrievalCandidates(body, { context, meter }, { kind, read });

@@ -27,7 +27,7 @@ export async function settleRetrieval<R extends RetrievalRequest>(
   { answer, candidate, clientHasDisconnected }: RetrievalAnswer<R, { tokens?: number; searches?: number }>,
   meter: Meter,
 ): Promise<SettledRetrieval> {
-  meter.recordFirstOutput();
+  meter.entry.recordFirstOutput();
   const { model, request, searchPrice } = candidate;
   const { tokens: { prompt: reported }, missing } = readUsage({ prompt: answer.tokens, completion: 0 });
   const tokens = missing.input ? await countRequest(request, model) : reported;

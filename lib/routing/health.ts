@@ -78,7 +78,7 @@ export interface Permit {
   /** True if the request is a trial at a target whose breaker is half-open. */
   readonly isTrial: boolean;
   /** Tickets of the breaker for all keys, and of the one for this key, if there is one. */
-  readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
+  tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
   /** When its answer began, by the monotonic clock; absent: it has not. */
   succeededAt?: number;
 }
@@ -136,6 +136,8 @@ export interface HealthChange extends Pick<Target, "upstream" | "model"> {
   key?: string;
   /** Time until the target is tried again, in milliseconds; 0 if it can be tried now. */
   forMs: number;
+  /** True if the condition ends because no model has the target any more. */
+  isRemoved?: true;
 }
 
 /** Result of a probe: the upstream answers, it refuses the gateway's key, or it does not answer. */

@@ -63,7 +63,13 @@ export class HealthTracker {
     },
   ): void {
     const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
-    for (const name of this.#targets.keys()) if (!configured.has(name)) this.#targets.delete(name);
+    for (const [name, health] of this.#targets) if (!configured.has(name)) this.#remove(name, health);
+    const upstreams = new Set(models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
+    for (const [upstream, check] of this.#keyChecks) {
+      if (upstreams.has(upstream)) continue;
+      this.#keyChecks.delete(upstream);
+      check.remove();
+    }
     if (breaker.windowMs !== this.#breaker.windowMs) {
       for (const target of this.#targets.values()) target.restart(breaker.windowMs);
     }
@@ -72,6 +78,13 @@ export class HealthTracker {
     if (probe === undefined) return;
     this.#probe = probe;
     this.renewKeys();
+  }
+
+  #remove(name: string, health: TargetHealth): void {
+    this.#targets.delete(name);
+    for (const scope of health.openScopes()) {
+      this.#changed(health, scope, { change: "closed", forMs: 0, isRemoved: true });
+    }
   }
 
   /** Probes refused keys at once. */
@@ -249,10 +262,10 @@ export class HealthTracker {
   #changed(
     { target }: TargetHealth,
     { key }: BreakerScope,
-    { change, forMs }: Pick<HealthChange, "change" | "forMs">,
+    change: Pick<HealthChange, "change" | "forMs" | "isRemoved">,
   ): void {
     const scope = key === undefined ? { scope: "model" as const } : { scope: "client_key" as const, key };
-    this.#options.changed?.({ upstream: target.upstream, model: targetModelName(target), change, ...scope, forMs });
+    this.#options.changed?.({ upstream: target.upstream, model: targetModelName(target), ...scope, ...change });
   }
 
   #later(run: () => void, ms: number): () => void {
@@ -322,7 +335,7 @@ export class HealthTracker {
       monotonic: this.#options.monotonic,
       jitter: this.#withJitter,
       later: (run, ms) => this.#later(run, ms),
-      changed: (change, forMs) => this.#options.changed?.({ upstream, model, change, scope: "upstream", forMs }),
+      changed: (change) => this.#options.changed?.({ upstream, model, scope: "upstream", ...change }),
     });
     this.#keyChecks.set(upstream, check);
     return check;

@@ -3,7 +3,7 @@
  * client: no client's request can make an upstream unavailable for others.
  */
 import type { StartTimer } from "../start_timer.ts";
-import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
+import type { HealthChange, ProbeAnswer, UpstreamProbe } from "./health.ts";
 
 /** Shortest time between two probes that requests cause, in milliseconds. */
 const MIN_GAP_MS = 5_000;
@@ -20,8 +20,8 @@ export interface KeyCheckOptions {
   /** Varies a time at random. */
   jitter: (ms: number) => number;
   later: StartTimer;
-  /** Called when the key is refused, with the time until the next probe, and when it is accepted again. */
-  changed: (change: "key_refused" | "key_accepted", forMs: number) => void;
+  /** Called when the key is refused, with the time until the next probe, and when that has ended. */
+  changed: (change: Pick<HealthChange, "change" | "forMs" | "isRemoved">) => void;
 }
 
 /** Checks the gateway's key at one upstream. */
@@ -80,6 +80,13 @@ export class KeyCheck {
     if (this.#isRefused && this.probe() === undefined) this.#accept();
   }
 
+  /** Ends the check of an upstream that is not used any more. */
+  remove(): void {
+    this.#probing = undefined;
+    this.#cancel?.();
+    if (this.#isRefused) this.#options.changed({ change: "key_accepted", forMs: 0, isRemoved: true });
+  }
+
   #takeAnswer(answer: ProbeAnswer): void {
     if (answer === "refused") this.#refuse();
     else if (answer === "up" && this.#isRefused) this.#accept();
@@ -91,13 +98,15 @@ export class KeyCheck {
     this.#isRefused = true;
     this.#refusals = isNew ? 1 : this.#refusals + 1;
     this.#probeLater();
-    if (isNew) this.#options.changed("key_refused", this.#nextAt - this.#options.monotonic());
+    if (isNew) {
+      this.#options.changed({ change: "key_refused", forMs: this.#nextAt - this.#options.monotonic() });
+    }
   }
 
   #accept(): void {
     this.#cancel?.();
     this.#isRefused = false;
-    this.#options.changed("key_accepted", 0);
+    this.#options.changed({ change: "key_accepted", forMs: 0 });
   }
 
   #probeLater(): void {

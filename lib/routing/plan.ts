@@ -1,6 +1,7 @@
 /**
  * Plans the order in which targets are tried. It has no state: random numbers and facts about targets are parameters.
  */
+import { compareValues } from "../compare_values.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
 
@@ -107,10 +108,7 @@ function comparator(preferences: ProviderPreferences): Comparator {
 }
 
 function by(rank: (choice: Ranked) => number): Comparator {
-  return (a, b) => {
-    const [rankOfA, rankOfB] = [rank(a), rank(b)];
-    return rankOfA < rankOfB ? -1 : rankOfA > rankOfB ? 1 : 0;
-  };
+  return (a, b) => compareValues(rank(a), rank(b));
 }
 
 function positionIn(order: readonly string[] | undefined, slugs: readonly string[]): number {
@@ -129,16 +127,12 @@ function meets({ minThroughput, maxLatency }: ProviderPreferences, facts: Target
 function bySort(sort: "price" | "latency" | "throughput"): Comparator {
   switch (sort) {
     case "price":
-      return (a, b) => compare(a.price.prompt + a.price.completion, b.price.prompt + b.price.completion);
+      return (a, b) => compareValues(a.price.prompt + a.price.completion, b.price.prompt + b.price.completion);
     case "latency":
       return by(({ facts }) => facts.firstMs(0.5) ?? Infinity);
     case "throughput":
       return by(({ facts }) => -(facts.tokensPerSecond(0.5) ?? -Infinity));
   }
-}
-
-function compare(a: bigint, b: bigint): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /**

@@ -19,7 +19,7 @@ const SUCCESS = { type: "success" } as const;
 /** One attempt at a target. */
 export interface Attempt extends Choice {
   permit: Permit;
-  /** Number of the attempt, counted from 1. */
+  /** Number of the attempt, counted from 1. Attempts before it that sent nothing do not count. */
   number: number;
 }
 
@@ -134,7 +134,8 @@ class TargetAttempts<T> {
       const { model, target } = candidate.choice;
       if (this.#counted++ === 0) health.retryBudget(target).deposit();
       this.#tried.push(candidate.choice);
-      const attempt = { model, target, permit, number: ++this.#attempts };
+      this.#attempts++;
+      const attempt = { model, target, permit, number: this.#counted };
       const begunAt = this.#parts.monotonic();
       let hasAnswered = false;
       const answered = () => {

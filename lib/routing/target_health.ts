@@ -84,6 +84,11 @@ export class TargetHealth {
     return this.all.breaker.isOpen || (key !== undefined && this.clients.byKey.get(key)?.breaker.isOpen === true);
   }
 
+  /** Returns the scopes whose breakers are open or half-open. */
+  openScopes(): BreakerScope[] {
+    return [this.all, ...this.clients.byKey.values()].filter(({ breaker }) => breaker.isOpen);
+  }
+
   /**
    * Counts a success. It does not count for breakers that have changed meanwhile.
    * @returns the scopes that it closed
@@ -95,11 +100,11 @@ export class TargetHealth {
     const keyScope = this.clients.byKey.get(key);
     if (keyScope?.breaker.isCurrent(tickets.client ?? NO_TICKET)) {
       if (!keyScope.breaker.isOpen) keyScope.outcomes.add(false, now);
-      else if (this.#close(keyScope, tickets.client, now)) closed.push(keyScope);
+      else if (this.#close("client", keyScope, permit, now)) closed.push(keyScope);
     }
     if (!this.all.breaker.isCurrent(tickets.all)) return closed;
     if (this.all.breaker.isOpen) {
-      if (this.#close(this.all, tickets.all, now)) closed.push(this.all);
+      if (this.#close("all", this.all, permit, now)) closed.push(this.all);
       return closed;
     }
     this.#connectFailures = 0;
@@ -110,8 +115,10 @@ export class TargetHealth {
     return closed;
   }
 
-  #close(scope: BreakerScope, ticket: BreakerTicket | undefined = NO_TICKET, now: number): boolean {
-    if (!scope.close(ticket, now)) return false;
+  #close(kind: keyof Permit["tickets"], scope: BreakerScope, permit: Permit, now: number): boolean {
+    if (!scope.close(permit.tickets[kind] ?? NO_TICKET, now)) return false;
+    // If the answer of the trial breaks off, the closed breaker counts that.
+    permit.tickets = { ...permit.tickets, [kind]: scope.breaker.enter(now, permit.key) };
     if (scope === this.all) this.#failedTrial = undefined;
     this.#connectFailures = 0;
     this.streak = new FailureStreak();

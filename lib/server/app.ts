@@ -190,6 +190,7 @@ function createContext(
     // Only the operators' sign-in page reads a key from the body.
     refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
     reserve: (bytes, received) => body.reserve(bytes, received),
+    keepBody: (end) => body.keepUntil(end),
     arrived: bodyArrived,
     ...((credential === "admin" || credential === "session") && {
       isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),

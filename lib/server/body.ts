@@ -55,7 +55,7 @@ export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: Pick<BodyReservation, "reserve" | "release">;
+  budget: Pick<BodyReservation, "bytes" | "reserve" | "release">;
   /** Id of the API key that sends the body; absent if there is none. */
   keyId?: string | undefined;
   timers: PhaseTimers;
@@ -132,6 +132,8 @@ export class RequestBody implements MemoryReserver {
   /** Size of the body, as sent or inflated. */
   #bytes = 0;
   #isReleased = false;
+  /** Resolves when the body is no longer used; undefined: it is not used after `release`. */
+  #end: Promise<unknown> | undefined;
   /** Leaves the queue of large compressed bodies; undefined if this body is not in it. */
   #leaveQueue: (() => void) | undefined;
 
@@ -204,10 +206,25 @@ export class RequestBody implements MemoryReserver {
     this.#bytes += bytes;
   }
 
+  /**
+   * Keeps the size of the body reserved after `release` until a promise resolves: a stream, and an answer that is read to
+   * its end for the bill, need the text of the body, to count its tokens or to repeat a part of it.
+   */
+  keepUntil(end: Promise<unknown>): void {
+    this.#end = end;
+  }
+
   /** Releases the memory. @param isAnswered false if the handler has thrown, possibly while the body was being read */
   release(isAnswered: boolean): void {
     this.#isReleased = true;
-    this.#rules.budget.release();
+    const { budget } = this.#rules;
+    const factor = this.#reading === undefined ? 1 : JSON_MEMORY_FACTOR;
+    const keptBytes = this.#end === undefined ? 0 : Math.ceil(budget.bytes / factor);
+    if (this.#end === undefined || keptBytes < MIN_KEPT_BYTES) budget.release();
+    else {
+      budget.release(budget.bytes - keptBytes);
+      void this.#end.then(() => budget.release());
+    }
     if (!isAnswered) this.#reading?.catch(() => {});
   }
 
@@ -246,6 +263,9 @@ export interface BodyLimits {
  * its values. Measured: bodies of 32 MB took 100 to 130 MB.
  */
 export const JSON_MEMORY_FACTOR = 4;
+
+/** Smallest body that stays reserved until the end of its answer: the answer itself takes about as much memory. */
+const MIN_KEPT_BYTES = 65_536;
 
 /** Returns the limits of request bodies in a configuration. */
 export function bodyLimits({ resource_limits: limits }: Config): BodyLimits {
@@ -295,6 +315,11 @@ export class BodyReservation {
   constructor(budget: BodyBudget, keyId?: string) {
     this.#budget = budget;
     this.#keyId = keyId;
+  }
+
+  /** Bytes that are reserved. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Reserves bytes. @throws {GatewayError} `limited` if the limit, or the share of the key, leaves too few */

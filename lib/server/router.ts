@@ -68,6 +68,8 @@ export interface RouteContext {
   keeper?: AnswerKeeper;
   /** Checks an operator's credentials again, because the session may end or the key may change during a long answer. */
   isStillOperator?(): Promise<boolean>;
+  /** Keeps the size of the body reserved until a promise resolves, also after the answer has begun. */
+  keepBody?(end: Promise<unknown>): void;
   /** Reports that a body which the handler reads by itself has arrived completely. */
   arrived?(): void;
 }

@@ -1,5 +1,6 @@
 /** `GET /metrics`: reads the values of all metrics and renders them. */
 import denoJson from "../../deno.json" with { type: "json" };
+import { compareValues } from "../compare_values.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
 import type { HealthRow } from "../routing/health.ts";
@@ -103,7 +104,7 @@ async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promis
       used: parseUsd(state.spent_usd) + parseUsd(state.held_usd),
       budget: parseUsd(state.budget_usd),
     }))
-    .sort((one, other) => compareShares(other.used * one.budget, one.used * other.budget));
+    .sort((one, other) => compareValues(other.used * one.budget, one.used * other.budget));
 }
 
 async function readLimits({ config: { groups }, limiter }: Gateway): Promise<Allowance[]> {
@@ -119,8 +120,4 @@ async function readLimits({ config: { groups }, limiter }: Gateway): Promise<All
       remaining,
     }))
     .sort((one, other) => one.remaining * other.total - other.remaining * one.total);
-}
-
-function compareShares(one: bigint, other: bigint): number {
-  return one === other ? 0 : one < other ? -1 : 1;
 }

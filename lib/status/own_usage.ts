@@ -1,8 +1,10 @@
 /** `GET /v1/usage`: shows the holder of a key its spending, and what remains of its limits and budgets. */
 import { type Caller, mayUse, requireCaller } from "../access/permissions.ts";
+import { createAdmissionQueue } from "../admission_queue.ts";
 import { isExpired } from "../catalog/catalog.ts";
 import { endUserName } from "../billing/end_user_name.ts";
 import { type BudgetOwner, budgetStates, spendingOfKey } from "../billing/reports/budget_report.ts";
+import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { callerLimitRequests, limitOwnerOf, modelLimitRequests } from "../limits/limit_requests.ts";
 import type { OwnUsage } from "../openapi/schemas.ts";
@@ -12,13 +14,37 @@ import { userAccount } from "../store/ledger.ts";
 import { readUserHeader } from "../request/request_meter.ts";
 
 /**
+ * These requests count toward no limit, and holds and entries wait for the same connections to a database: 2,000 of one
+ * key made the store count as unreachable for all.
+ */
+const readings = createAdmissionQueue({
+  concurrent: 4,
+  waiting: 64,
+  waitMs: 10_000,
+  busy: () =>
+    new GatewayError("limited", "Cannot read your usage now: too many such requests are waiting", {
+      retryAfterMs: 2_000,
+    }),
+});
+
+/**
  * Returns the usage of the caller's key. The request counts toward no limit and has no ledger entry.
- * @throws {GatewayError} `overloaded` if a store is unreachable; `invalid` if the header with the end user is malformed
+ * @throws {GatewayError} `overloaded` if a store is unreachable; `limited` if too many such requests wait; `invalid` if
+ * the header with the end user is malformed
  */
 export async function showOwnUsage(request: Request, { gateway, caller }: RouteContext): Promise<Response> {
   const own = requireCaller(caller);
   const user = readEndUser(request);
-  const answer: OwnUsage = {
+  const leave = await readings.enter(request.signal, own);
+  try {
+    return Response.json(await readOwnUsage(own, user, gateway), { headers: { "cache-control": "no-store" } });
+  } finally {
+    leave();
+  }
+}
+
+async function readOwnUsage(own: Caller, user: string | undefined, gateway: Gateway): Promise<OwnUsage> {
+  return {
     object: "usage",
     key: { id: own.keyId, name: own.keyName, group: own.groupName },
     spent: await spendingOfKey(gateway.ledger, own.keyId, gateway.now()),
@@ -26,7 +52,6 @@ export async function showOwnUsage(request: Request, { gateway, caller }: RouteC
     user_budget: await ownUserBudget(gateway, own, user),
     limits: await ownLimits(gateway, own),
   };
-  return Response.json(answer, { headers: { "cache-control": "no-store" } });
 }
 
 /** Reads the end user whose budget is requested, from the query or else from the header. */

@@ -1,4 +1,5 @@
 /** Computes with UTC days and other steps of time, and adds up the figures of entries. */
+import { compareValues } from "../compare_values.ts";
 import { sortSliced } from "../scheduler.ts";
 import type { BilledTokens, Ending, Entry, UsageBy, UsageQuery, UsageSum } from "./ledger.ts";
 
@@ -213,10 +214,5 @@ function tagNames(tags: string): string[] {
 
 /** Compares sums by their names. */
 export function byName(one: Pick<UsageSum, "name" | "thenName">, other: Pick<UsageSum, "name" | "thenName">): number {
-  return compareTexts(one.name, other.name) || compareTexts(one.thenName ?? "", other.thenName ?? "");
-}
-
-/** Compares texts by their code units. */
-export function compareTexts(one: string, other: string): number {
-  return one === other ? 0 : one < other ? -1 : 1;
+  return compareValues(one.name, other.name) || compareValues(one.thenName ?? "", other.thenName ?? "");
 }

@@ -1,14 +1,15 @@
 /** Types of ledger entries. An entry has the facts of one request and what it cost. */
+import type { Amount } from "../billing/money.ts";
+import { PROTOCOLS } from "../protocols/canonical/types.ts";
 import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
-
-/**
- * An amount in 1e-12 USD: the type of `lib/billing/money.ts`, repeated here because stores do not depend on billing.
- */
-type Amount = bigint;
 
 /** Endpoints with ledger entries. */
 export const METERED_ENDPOINTS = [
-  ...["chat", "responses", "messages", "gemini", "images.generations", "images.edits", "embeddings", "rerank"] as const,
+  ...PROTOCOLS,
+  "images.generations",
+  "images.edits",
+  "embeddings",
+  "rerank",
 ] as const;
 
 /** An endpoint with ledger entries. */

@@ -90,8 +90,9 @@ export interface KeyStore {
   /**
    * Replaces the hash of a key. The current hash stays valid until `until`; an older previous hash ends. Returns false
    * if no active key has this id, or the hash exists already.
+   * @param to `from`: the current hash, without which nothing is changed; absent: any
    */
-  rotate(id: string, to: { hash: string; until: number }, origin?: ChangeOrigin): Promise<boolean>;
+  rotate(id: string, to: { hash: string; until: number; from?: string }, origin?: ChangeOrigin): Promise<boolean>;
   /** Records when keys were last used, by id. An earlier time than the recorded one changes nothing. */
   touch(used: ReadonlyMap<string, number>): Promise<void>;
 }

@@ -263,7 +263,7 @@ export interface LedgerStore {
   /**
    * Writes entries, each id once, and ends their holds. The entries are durable when the promise resolves. If it
    * rejects, none was written, unless the disk failed and the state is unknown; then the ledger accepts nothing
-   * more.
+   * more. Without entries, it tests whether some could be written.
    * @returns whether each entry is new
    * @throws {RangeError} for an entry with a number or amount that cannot be stored exactly
    */

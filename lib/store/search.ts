@@ -1,11 +1,10 @@
 /** Filters and orders of searches for ledger entries, and the names by which blocks of entries are found. */
+import type { Amount } from "../billing/money.ts";
+import { compareValues } from "../compare_values.ts";
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
 import { FAILED_ENDINGS } from "./days.ts";
 import { searchedValues } from "./entry_row.ts";
 import { BLOCK, problemPart } from "./sums.ts";
-
-/** An amount in 1e-12 USD. */
-type Amount = bigint;
 
 /** Reason codes, and `lost` for requests whose process ended before they did. */
 export type SearchedReason = ReasonCode | "lost";
@@ -52,8 +51,7 @@ export function orderValue({ at, cost, totalMs }: Pick<Entry, "at" | "cost" | "t
 
 /** Compares entries in an order. Of equal ones, the one with the higher seq comes first. */
 export function compareEntries(one: KeptEntry, other: KeptEntry, order: EntryOrder): number {
-  const [first, second] = [orderValue(one, order), orderValue(other, order)];
-  return first === second ? other.seq - one.seq : first > second ? -1 : 1;
+  return compareValues(orderValue(other, order), orderValue(one, order)) || other.seq - one.seq;
 }
 
 /** Returns whether an entry matches a filter. */

@@ -8,7 +8,7 @@ import { GatewayError } from "../errors.ts";
 import { SseReader } from "../server/sse.ts";
 import { parseDocument } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
-import type { Frame } from "../protocols/codec.ts";
+import { type Frame, isObjectFrame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { ContentFilter } from "../redact.ts";
 import { characterEnd } from "../text.ts";
@@ -147,16 +147,12 @@ export class RelayTranslator {
       if (event.type === "finish" || event.type === "error") this.#isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
-    else if (!isEmpty(frame)) {
+    // Others, such as marks, are not relayed: clients would try to parse them.
+    else if (isObjectFrame(frame)) {
       for (const passed of this.#machine.push(frame)) step.frames.push(passed);
     }
     if (hasContent) step.contentFrames = step.frames.length;
   }
-}
-
-/** Returns true for a frame without a JSON object, such as a mark. It is not relayed: clients would try to parse it. */
-function isEmpty({ data }: Frame): boolean {
-  return !data.startsWith("{") && !/^[ \t\r\n]*\{/.test(data);
 }
 
 /** Returns the feed of a relayed answer. @param filter removes the gateway's key; undefined if there is none */

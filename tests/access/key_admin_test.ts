@@ -169,6 +169,12 @@ Deno.test("rotateKey() returns a new secret, and the old one expires after the o
   assertEquals((await rotateKey(admin, "ci", { overlapMs: most })).record.former?.until, NOW + 10 + most);
   const last = await rotateKey(admin, record.id, { overlapMs: 0 });
   assertEquals(await ids(old, key, last.key), [undefined, undefined, record.id]);
+  // Of two rotations at once the second fails: it would end the secret that the first has shown.
+  const together = await Promise.allSettled([1, 2].map(() => rotateKey(admin, "ci", { overlapMs: 5 })));
+  assertEquals(together.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  const seen = (await findKey(admin, "ci")).hash;
+  await rotateKey(admin, "ci", { overlapMs: 5 });
+  assertEquals((await refusal(() => rotateKey(admin, "ci", { overlapMs: 5, seen })))[0], "invalid");
   for (const overlapMs of [-1, 0.5, NaN, most + 1]) {
     assertEquals((await refusal(() => rotateKey(admin, "ci", { overlapMs })))[1], "overlap");
   }

@@ -68,6 +68,13 @@ Deno.test("an alert about an upstream names the client key and the last failure"
   assert(alertOf(opened, { failure: unanswered })?.text.endsWith("Last failure: Cannot reach it (connection refused)"));
 });
 
+Deno.test("the end of a condition says whether a reload has removed the upstream", () => {
+  for (const event of ["breaker_closed", "upstream_key_accepted"] as const) {
+    assert(alertOf(line(event))?.text.includes("again"), event);
+    assert(alertOf(line(event, { removed: true }))?.text.includes("is no longer used"), event);
+  }
+});
+
 Deno.test("alerts about stores and the ledger say what follows, and why", () => {
   const texts = [
     alertOf(line("limits_store_down", { policy: "local" }))?.text,

@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
-import type { AlertDraft } from "../../lib/alerts/event.ts";
-import { publish } from "../../lib/alerts/publisher.ts";
+import type { AlertDraft, AlertType } from "../../lib/alerts/event.ts";
+import { Publisher, type PublisherParts } from "../../lib/alerts/publisher.ts";
 import type { AlertStore } from "../../lib/store/alerts.ts";
 import { openMemoryAlerts } from "../../lib/store/sqlite/memory.ts";
 
 const AT = Date.UTC(2026, 10, 23, 12, 0, 30);
 
-function draft(type: "store.down" | "store.up"): AlertDraft {
+function draft(type: AlertType): AlertDraft {
   return { type, subject: "store", begins: type === "store.down", text: type, data: {} };
 }
 
@@ -24,34 +24,95 @@ async function idsOf(store: AlertStore): Promise<[id: string, type: string][]> {
   return ids;
 }
 
-Deno.test("publish() stores alerts in memory during an outage, and ends there what started there", async () => {
-  const [store, fallback] = [openMemoryAlerts(), openMemoryAlerts()];
-  await publish(draft("store.down"), { store: AWAY, fallback, events: undefined, now: () => AT });
-  await publish(draft("store.up"), { store, fallback, events: undefined, now: () => AT });
-  assertEquals((await idsOf(fallback)).map(([, type]) => type), ["store.down", "store.up"]);
-  assertEquals(await idsOf(store), []);
+/** A publisher whose store is reachable while `isUp`, and the ids and types that a webhook would get. */
+class World {
+  isUp = true;
+  at = AT;
+  readonly store = openMemoryAlerts();
+  readonly fallback = openMemoryAlerts();
+  readonly publisher = new Publisher(this.fallback);
+  readonly #events: AlertType[] | undefined;
+
+  constructor(events?: AlertType[]) {
+    this.#events = events;
+  }
+
+  get parts(): PublisherParts {
+    return { store: this.isUp ? this.store : AWAY, events: this.#events, now: () => this.at };
+  }
+
+  async publish(...types: AlertType[]): Promise<void> {
+    for (const type of types) await this.publisher.publish(draft(type), this.parts);
+  }
+
+  async sent(): Promise<[id: string, type: string][]> {
+    return [...await idsOf(this.store), ...await idsOf(this.fallback)];
+  }
+}
+
+async function typesOf(world: World): Promise<string[]> {
+  return (await world.sent()).map(([, type]) => type);
+}
+
+Deno.test("a publisher stores alerts in memory during an outage, and ends there what started there", async () => {
+  const world = new World();
+  world.isUp = false;
+  await world.publish("store.down");
+  world.isUp = true;
+  await world.publish("store.up");
+  assertEquals((await idsOf(world.fallback)).map(([, type]) => type), ["store.down", "store.up"]);
+  assertEquals(await idsOf(world.store), []);
 });
 
-Deno.test("publish() gives one event within a minute the same id on all nodes, and a repetition another", async () => {
-  const [one, two] = [openMemoryAlerts(), openMemoryAlerts()];
-  for (const [fallback, at] of [[one, AT], [two, AT + 3_000]] as const) {
-    await publish(draft("store.down"), { store: AWAY, fallback, events: undefined, now: () => at });
-  }
-  const [first] = await idsOf(one);
-  assertEquals(await idsOf(two), [first]);
-  for (const type of ["store.up", "store.down"] as const) {
-    await publish(draft(type), { store: AWAY, fallback: one, events: undefined, now: () => AT + 5_000 });
-  }
-  const [up, again] = await idsOf(one);
-  assertEquals([up?.[1], again?.[1]], ["store.up", "store.down"]);
-  assertEquals(new Set([first?.[0], up?.[0], again?.[0]]).size, 3);
+Deno.test("an end that the store misses is sent later, and the next start is not taken for a known one", async () => {
+  const world = new World();
+  await world.publish("store.down");
+  world.isUp = false;
+  await world.publish("store.up");
+  assertEquals(await typesOf(world), ["store.down"]);
+  await world.publisher.retry(world.parts);
+  world.isUp = true;
+  await world.publisher.retry(world.parts);
+  assertEquals(await typesOf(world), ["store.up"]);
+  await world.publish("store.down", "store.up");
+  world.isUp = false;
+  await world.publish("store.down", "store.up");
+  world.isUp = true;
+  assertEquals(await typesOf(world), ["store.down", "store.up", "store.down", "store.up"]);
 });
 
-Deno.test("publish() updates subjects of unselected types without sending them", async () => {
-  const [store, fallback] = [openMemoryAlerts(), openMemoryAlerts()];
-  const parts = { store, fallback, events: ["store.down" as const], now: () => AT };
-  for (const type of ["store.down", "store.up", "store.down"] as const) await publish(draft(type), parts);
-  assertEquals((await idsOf(store)).map(([, type]) => type), ["store.down", "store.down"]);
-  await publish({ ...draft("store.down"), subject: "other" }, parts, false);
-  assertEquals(await idsOf(store), []);
+Deno.test("a missed end is not sent after a newer start, which ends where it started", async () => {
+  const world = new World();
+  await world.publish("store.down");
+  world.isUp = false;
+  await world.publish("store.up", "store.down");
+  world.isUp = true;
+  await world.publisher.retry(world.parts);
+  assertEquals(await typesOf(world), ["store.down", "store.down"]);
+  await world.publish("store.up", "store.down");
+  assertEquals((await typesOf(world)).toSorted(), ["store.down", "store.up"]);
+});
+
+Deno.test("one event within a minute has the same id on all nodes and in both stores, another event another", async () => {
+  const [one, two] = [new World(), new World()];
+  one.isUp = two.isUp = false;
+  two.at += 3_000;
+  for (const world of [one, two]) await world.publish("store.down");
+  const [first] = await one.sent();
+  assertEquals(await two.sent(), [first]);
+  // The first outage was stored in the store, the second in memory.
+  const three = new World();
+  await three.publish("store.down", "store.up");
+  three.isUp = false;
+  await three.publish("store.down", "store.up");
+  const ids = (await three.sent()).map(([id]) => id);
+  assertEquals([ids[0], new Set(ids).size], [first?.[0], 4]);
+});
+
+Deno.test("a publisher updates subjects of unselected types without sending them", async () => {
+  const world = new World(["store.down"]);
+  await world.publish("store.down", "store.up", "store.down");
+  assertEquals(await typesOf(world), ["store.down", "store.down"]);
+  await world.publisher.publish({ ...draft("store.down"), subject: "other" }, world.parts, false);
+  assertEquals(await world.sent(), []);
 });

@@ -157,9 +157,40 @@ Deno.test("EntryQueue.enter() rejects after 5 seconds and withdraws the entry", 
   assertEquals([error.kind, error.retryAfterMs], ["overloaded", 1_000]);
   isAway = false;
   assertEquals(bench.ledger.healthy, false);
-  assertEquals(await bench.ledger.enter(entryOf("b")), true);
+  const next = bench.ledger.enter(entryOf("b"));
+  await bench.clock.pass(1_000);
+  assertEquals(await next, true);
   assertEquals(await idsIn(bench.store), ["b"]);
   assertEquals(bench.ledger.healthy, true);
+});
+
+Deno.test("EntryQueue finds out by itself that the store can be written again, also without entries", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  const entered = bench.ledger.enter(entryOf("a"));
+  entered.catch(() => {});
+  await bench.clock.pass(60_000);
+  assertEquals([await stateOf(entered), bench.ledger.healthy], ["rejected", false]);
+  bench.fails = () => false;
+  await bench.clock.pass(1_000);
+  assertEquals([bench.ledger.healthy, bench.clock.timers], [true, 0]);
+  assertEquals([bench.events, await idsIn(bench.store)], [
+    ["ledger_failed", "entry_not_written", "ledger_recovered"],
+    [],
+  ]);
+});
+
+Deno.test("EntryQueue.close() ends the test writes of a store that fails", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  bench.ledger.enter(entryOf("a")).catch(() => {});
+  await bench.clock.pass(20_000);
+  await bench.ledger.close();
+  await settle();
+  const { length } = bench.writes;
+  assertEquals(bench.clock.timers, 0);
+  await bench.clock.pass(5_000);
+  assertEquals(bench.writes.length, length);
 });
 
 Deno.test("EntryQueue.note() keeps entries through an outage of a minute", async () => {
@@ -478,7 +509,7 @@ Deno.test("close() gives up after 5 seconds if nothing can be written", async ()
   assertEquals(bench.clock.timers, 0);
 });
 
-Deno.test("the store's own state decides about health, and its reserve is kept for charged requests", async () => {
+Deno.test("health needs room and a write that succeeded, and the reserve is kept for charged requests", async () => {
   let isWritable = true;
   const bench = benchOf({
     get isWritable() {
@@ -488,16 +519,19 @@ Deno.test("the store's own state decides about health, and its reserve is kept f
   bench.fails = () => true;
   const entered = bench.ledger.enter(entryOf("a"));
   entered.catch(() => {});
-  await settle();
   assertEquals(bench.ledger.healthy, true);
-  isWritable = false;
+  await settle();
   assertEquals(bench.ledger.healthy, false);
   bench.fails = () => false;
+  isWritable = false;
   await bench.ledger.note(entryOf("refused"));
   await bench.ledger.note(entryOf("held", { held: 100n }));
   await bench.clock.pass(5_000);
   assertEquals([await stateOf(entered), await idsIn(bench.store)], ["resolved: true", ["a", "held"]]);
   assertEquals(bench.events, ["ledger_failed", "entry_not_written", "ledger_recovered"]);
+  assertEquals(bench.ledger.healthy, false);
+  isWritable = true;
+  assertEquals(bench.ledger.healthy, true);
 });
 
 Deno.test("errors of the store become retryable errors", async () => {

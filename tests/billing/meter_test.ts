@@ -91,12 +91,12 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
   assertEquals(await ledger.readAvailable(BUDGET), 6_000n);
   assertEquals(await remaining(limiter), [4, 700, 1]);
-  meter.beginAttempt("first");
-  meter.beginAttempt("second");
+  meter.entry.beginAttempt("first");
+  meter.entry.beginAttempt("second");
   await clock.pass(120);
-  meter.recordFirstOutput();
+  meter.entry.recordFirstOutput();
   await clock.pass(400);
-  meter.recordFirstOutput();
+  meter.entry.recordFirstOutput();
   assertEquals(await meter.deliver(ANSWER), 320n);
   assertEquals(meter.ended, true);
   assertEquals(await ledger.readAvailable(BUDGET), 9_680n);
@@ -136,9 +136,9 @@ Deno.test("an entry lists a first attempt that succeeded only if it began late",
     const meter = open(id);
     await meter.admit(wish());
     await clock.pass(before);
-    meter.beginAttempt("first");
+    meter.entry.beginAttempt("first");
     await clock.pass(40);
-    meter.recordAttempt({ ...attempt });
+    meter.entry.recordAttempt({ ...attempt });
     await meter.deliver(ANSWER);
   }
   const listed = async (id: string) => (await store.find(id))?.details?.attempts;
@@ -287,9 +287,7 @@ Deno.test("Meter gives up on budgets that others keep emptying, with one log lin
     }),
   });
   const observer = {
-    opened() {},
-    refused: (owner: string, unit: string) => void refusals.push(`${owner} ${unit}`),
-    exceeded() {},
+    counts: { refused: (owner: string, unit: string) => void refusals.push(`${owner} ${unit}`), exceeded() {} },
     ended() {},
   };
   const meter = new Meter({ ledger, limiter, observer, ...clock, log() {} }, {
@@ -377,7 +375,7 @@ Deno.test("Meter ends once, with the first call", async () => {
       const { open, wish, store, ledger, limiter } = benchOf();
       const meter = open("a");
       await meter.admit(wish());
-      meter.beginAttempt("first");
+      meter.entry.beginAttempt("first");
       const both = await Promise.all([end(meter), again(meter)]);
       const ending = { deliver: "end", abandon: "client_disconnected", fail: "failed" }[first];
       const cost = first === "fail" ? 0n : 320n;
@@ -447,7 +445,7 @@ Deno.test("Meter releases everything after any failing call, and never charges i
         const served = (async () => {
           try {
             await meter.admit(wish(end === "refused" ? { maxCost: 20_000n } : {}));
-            meter.beginAttempt("first");
+            meter.entry.beginAttempt("first");
             if (end === "fail") return await meter.fail(502, DISCONNECTED);
             await meter.deliver(ANSWER);
             isWhole = true;
@@ -481,7 +479,7 @@ Deno.test("Meter does not complete an answer whose entry fails, and its hold exp
   });
   const meter = open("a");
   await meter.admit(wish());
-  meter.beginAttempt("first");
+  meter.entry.beginAttempt("first");
   const delivered = meter.deliver(ANSWER);
   delivered.catch(() => {});
   await clock.pass(6_500);
@@ -589,7 +587,7 @@ Deno.test("Meter.switchModel() reserves the other model's limits, charges its pr
     GatewayError,
   );
   assertEquals(error.kind, "limited");
-  meter.beginAttempt("second");
+  meter.entry.beginAttempt("second");
   // 20 tokens at 2, and 30 at 20.
   assertEquals(await meter.deliver(ANSWER), 640n);
   await full.fail(429, DISCONNECTED);

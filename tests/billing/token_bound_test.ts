@@ -130,6 +130,17 @@ Deno.test("tokenBound() bounds a video by the context alone", () => {
   assertEquals(tokenBound(prompt([video]), MODEL).input, MODEL.context_length);
 });
 
+Deno.test("tokenBound() bounds a prompt with a chat template of its own by the context alone", () => {
+  const unknownMembers = {
+    from: "chat",
+    members: { chat_template: "{% for _ in range(9999) %}a{% endfor %}" },
+  } as const;
+  assertEquals(
+    tokenBound(prompt([{ type: "text", text: "a" }], { unknownMembers }), MODEL).input,
+    MODEL.context_length,
+  );
+});
+
 Deno.test("tokenBound() bounds audio at an address by the context alone", () => {
   const audio = (data: string): ContentBlock => ({
     type: "vendor_specific",

@@ -9,7 +9,7 @@ const CHROMIUM = findProgram("chromium") ?? findProgram("google-chrome");
 export const NO_BROWSER: boolean = skipIf(CHROMIUM === undefined, "chromium is not installed");
 
 /** Longest wait for anything in a page, in milliseconds. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** A browser at the console of a demo. */
 export interface ConsoleBrowser extends AsyncDisposable {

@@ -46,9 +46,9 @@ Deno.test("the month of the demo passes the audit, and its sums are those of its
 Deno.test("the month of the demo is the same for the same seed, and has every kind of outcome", () => {
   const config = configWith();
   const entries = monthOfTraffic({ config, now: NOW });
-  // As texts: to compare thousands of objects takes seconds.
-  const textOf = (month: unknown) =>
-    JSON.stringify(month, (_, value) => typeof value === "bigint" ? `${value}` : value);
+  // The end depends on all that was drawn before it; to compare thousands of objects takes seconds.
+  const textOf = (month: readonly unknown[]) =>
+    JSON.stringify(month.slice(-200), (_, value) => typeof value === "bigint" ? `${value}` : value);
   assert(textOf(monthOfTraffic({ config, now: NOW })) === textOf(entries));
   assert(textOf(monthOfTraffic({ config, now: NOW, seed: 2 })) !== textOf(entries));
   const kinds = new Set<string>(entries.map(({ ending, details }) => details?.reason?.code ?? ending));

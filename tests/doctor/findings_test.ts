@@ -1,3 +1,4 @@
+import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { checkClock } from "../../lib/doctor/clock.ts";
 import { createNotes, type Finding, withoutSecrets } from "../../lib/doctor/finding.ts";
@@ -7,6 +8,9 @@ import { checkProxies } from "../../lib/doctor/proxies.ts";
 import { noteCertificate } from "../../lib/doctor/connection.ts";
 import { runChecks } from "../../lib/doctor/run_checks.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
+import type { ServingState } from "../../lib/doctor/gateway.ts";
+import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../support/program.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
@@ -34,7 +38,7 @@ Deno.test("a wrong clock is detected by an upstream's date", async () => {
     { upstreams: { one: { vendor: "vllm", base_url: `${server.url}/v1` } }, store: "memory:" },
     () => undefined,
   );
-  const look = { config, env: () => undefined, timeoutMs: 5_000, isServing: () => Promise.resolve(false) };
+  const look = { config, env: () => undefined, timeoutMs: 5_000, serving: () => Promise.resolve(undefined) };
   const right = await runChecks({ ...look, now: Date.now });
   assertEquals(right.filter(({ about }) => about === "clock").map(({ level }) => level), ["ok"]);
   const off = await runChecks({ ...look, now: () => Date.now() + 60_000 });
@@ -74,7 +78,7 @@ Deno.test("proxies are shown without passwords, and one for a local host is a wa
 
 Deno.test("store files: modes, disk space and owner", async () => {
   await inFolder(async (folder) => {
-    const stopped = () => Promise.resolve(false);
+    const stopped = () => Promise.resolve(undefined);
     const store = { kind: "sqlite", path: `${folder}/data/sluice.db` } as const;
     assertEquals(lines(await checkStoreFiles({ store }, stopped)), [
       `ok: "${folder}/data" does not exist yet; the first start creates it`,
@@ -106,7 +110,7 @@ Deno.test("store files: modes, disk space and owner", async () => {
       /^warning: Another process uses it/,
     );
     assertEquals(
-      lines(await checkStoreFiles({ store }, () => Promise.resolve(true))).at(-1),
+      lines(await checkStoreFiles({ store }, () => Promise.resolve({ status: "ok" }))).at(-1),
       "ok: A gateway uses it and answers",
     );
     owner.close();
@@ -118,10 +122,59 @@ Deno.test("store files: modes, disk space and owner", async () => {
   });
 });
 
+Deno.test("store files: the database is absent, new, current, older, newer, of another program or damaged", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const look = async () => {
+      const found = await checkStoreFiles({ store: { kind: "sqlite", path } }, () => Promise.resolve(undefined));
+      return lines(found)[2] ?? "";
+    };
+    const change = (statement: string) => {
+      using db = new DatabaseSync(path);
+      db.exec(statement);
+    };
+    assertEquals(await look(), `ok: "${path}" does not exist; the next start creates it`);
+    await Deno.writeTextFile(path, "", { mode: 0o600 });
+    assertEquals(await look(), "ok: It has no tables yet; the next start creates them");
+    await (await openSqliteStore(path)).close();
+    assertEquals(await look(), `ok: Its tables are up to date (schema ${MIGRATIONS.length})`);
+    change(`PRAGMA user_version = ${MIGRATIONS.length - 1}`);
+    const older = MIGRATIONS.length - 1;
+    assertEquals(await look(), `ok: Its tables have schema ${older}; the next start migrates them to ${older + 1}`);
+    change(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+    assertMatch(await look(), /^error: It cannot be used: it was written by a newer version of Sluice/);
+    change("PRAGMA user_version = 0");
+    assertMatch(await look(), /^error: It cannot be used: it is a database of another program/);
+    await Deno.writeTextFile(path, "not a database".repeat(100));
+    assertMatch(await look(), /^error: It cannot be used: file is not a database/);
+  }));
+
+Deno.test("the state of the gateway that answers is a finding", async () => {
+  const config = parseConfig({ store: "memory:" }, () => undefined);
+  const look = async (state: ServingState | undefined) =>
+    lines(
+      await runChecks({
+        config,
+        env: () => undefined,
+        timeoutMs: 5_000,
+        now: Date.now,
+        serving: () => Promise.resolve(state),
+      }),
+    ).filter((line) => line.includes("gateway"));
+  assertEquals(await look(undefined), []);
+  assertEquals(await look({ status: "ok" }), ["ok: The gateway that answers is ready"]);
+  assertEquals(await look({ status: "degraded", message: "degraded: a answered 0 of its last 7 attempts" }), [
+    "warning: The gateway that answers is degraded: a answered 0 of its last 7 attempts",
+  ]);
+  assertEquals(await look({ status: "unavailable", message: "unavailable: the ledger cannot be written" }), [
+    "error: The gateway that answers is unavailable: the ledger cannot be written",
+  ]);
+});
+
 Deno.test("an unwritable folder is an error", { ignore: Deno.build.os !== "linux" }, async () => {
   const found = await checkStoreFiles(
     { store: { kind: "sqlite", path: "/proc/self/sluice.db" } },
-    () => Promise.resolve(false),
+    () => Promise.resolve(undefined),
   );
   assertEquals(found.filter(({ level }) => level === "error").length, 1);
   assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" is not writable');

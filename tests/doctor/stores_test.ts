@@ -145,7 +145,7 @@ Deno.test("no finding shows the password of a store", async () => {
     store: parseStoreAddress(env.SLUICE_STORE ?? ""),
     limits_store: parseLimitsAddress(env.SLUICE_LIMITS_STORE ?? ""),
   };
-  const found = await runChecks({ config, env: () => undefined, isServing: () => Promise.resolve(false), ...STEPS });
+  const found = await runChecks({ config, env: () => undefined, serving: () => Promise.resolve(undefined), ...STEPS });
   const about = new Set(found.filter(({ level }) => level === "error").map(({ about }) => about));
   assertEquals([...about].sort(), ["limits_store", "store"]);
   assertEquals(JSON.stringify(found).includes("hunter2"), false);

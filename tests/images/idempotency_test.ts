@@ -123,22 +123,24 @@ Deno.test("Idempotency.run() replays answers after a restart until they expire",
   }
 });
 
-Deno.test("Idempotency.run() returns an answer that cannot be stored, and reports it", async () => {
-  const { answers } = openMemoryStore();
-  const causes: unknown[] = [];
-  const full = new Error("database or disk is full");
-  const once = idempotency({
-    store: {
-      answers: {
-        ...answers,
-        put: (record, bounds) => record.body === undefined ? answers.put(record, bounds) : Promise.reject(full),
-      },
-    },
-    report: (cause) => void causes.push(cause),
-  });
-  assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
-  assertEquals(causes, [full]);
-  await assertRejects(() => once.run(request(never)), GatewayError, "was not stored");
+Deno.test("Idempotency.run() stores an answer as soon as the store is reachable, within half a minute", async () => {
+  for (const [downMs, isReplayed] of [[25_000, true], [35_000, false]] as const) {
+    const clock = createClock(0);
+    const { now, monotonic, later } = clock;
+    const { answers } = openMemoryStore(monotonic);
+    const causes: unknown[] = [];
+    const full = new Error("database or disk is full");
+    const put: AnswerStore["put"] = (...given) => now() < downMs ? Promise.reject(full) : answers.put(...given);
+    const report = (cause: unknown) => void causes.push(cause);
+    const once = idempotency({ store: { answers: { ...answers, put } }, now, monotonic, later, windowMs: 1e6, report });
+    assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
+    const repeat = once.run(request(never));
+    repeat.catch(() => {});
+    await clock.pass(downMs + 2_000);
+    if (isReplayed) assertEquals(await repeat, replayed(answer("one")));
+    else await assertRejects(() => repeat, GatewayError, "was not stored");
+    assertEquals([causes, clock.timers], [isReplayed ? [] : [full], 0]);
+  }
 });
 
 Deno.test("Idempotency.close() cancels the work", async () => {

@@ -11,7 +11,7 @@ async function idOf(system: string, user: string, { asBytes = false } = {}): Pro
   const text = JSON.stringify({ model: "acme/one", messages });
   const body = await parseDocument(asBytes ? new TextEncoder().encode(text) : text) as JsonBody;
   const state = {
-    key: "key_1",
+    caller: { keyId: "key_1" },
     request: { headers: new Headers() },
     context: {
       gateway: { config: { routing: { affinity_minutes: 60 } }, conversations: new ConversationTargets(() => 0) },

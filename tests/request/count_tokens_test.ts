@@ -2,6 +2,7 @@ import type { Caller } from "../../lib/access/permissions.ts";
 import { groupSchema } from "../../lib/config.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Prompt } from "../../lib/protocols/canonical/types.ts";
+import { COUNTED_AT_ONCE } from "../../lib/o200k/mod.ts";
 import { countInput } from "../../lib/request/count_tokens.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { assertEquals, assertRejects } from "@std/assert";
@@ -9,8 +10,8 @@ import { assertEquals, assertRejects } from "@std/assert";
 /** A prompt that takes seconds to count. */
 const LONG: Prompt = promptOf([user("a".repeat(2_000_000))]);
 
-/** The body of a long request. */
-const BODY = { text: " ".repeat(1_000_001), members: [] };
+/** The shortest body whose prompt is counted in slices. */
+const BODY = { text: " ".repeat(COUNTED_AT_ONCE + 1), members: [] };
 
 /** The most counts of one key that run or wait at the same time. */
 const MAX_OF_KEY = 3 + 48;

@@ -59,7 +59,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     maxCost: 1n,
     forMs: 1,
   });
-  meter.beginAttempt("one");
+  meter.entry.beginAttempt("one");
   const failures: GatewayError[] = [];
   const request = { clientHasDisconnected: false, isInterrupted: false };
   const stream = new StreamMeter({

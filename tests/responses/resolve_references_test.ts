@@ -24,33 +24,53 @@ Deno.test("a response that precedes itself, because an upstream repeats its ids,
       isLocal: () => false,
       put: () => undefined,
     };
-    await assertRejects(() => recallConversation("resp_1", memory), GatewayError, "Cannot continue");
-    assertEquals(await sharedInput(response, memory), undefined);
+    await assertRejects(() => recallConversation("resp_1", memory, () => {}), GatewayError, "Cannot continue");
+    assertEquals(await sharedInput(response, memory, Infinity), undefined);
     assertEquals(found, 1);
   }
 });
 
-Deno.test("a long chain of responses is read in turns of the event loop, oldest items first", async () => {
-  const memory: ResponseMemory = {
+/** A memory with responses of the ids 0 to 999, of which each continues the one before. */
+function chained(found: (id: string) => void = () => {}): ResponseMemory {
+  return {
     limits: null,
     keepsAll: false,
     secret: "",
-    find: (id) =>
-      Promise.resolve({
+    find(id) {
+      found(id);
+      return Promise.resolve({
         id,
         ...(id !== "0" && { base: { id: String(Number(id) - 1), withOutput: true } }),
         input: utf8Bytes(`"in ${id}"`),
         output: utf8Bytes(`"out ${id}"`),
         items: [],
-      }),
+      });
+    },
     findByItem: () => Promise.resolve(undefined),
     isLocal: () => false,
     put: () => undefined,
   };
+}
+
+Deno.test("a long chain of responses is read in turns of the event loop, oldest items first", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
-  const items = JSON.parse(`[${await recallConversation("999", memory)}]`);
+  const items = JSON.parse(`[${await recallConversation("999", chained(), () => {})}]`);
   clearInterval(timer);
   assertEquals([items.length, items[0], items[1], items.at(-1)], [2000, "in 0", "out 0", "out 999"]);
   assert(turns >= 2);
+});
+
+Deno.test("a chain of responses is read no further than there is memory for it", async () => {
+  const found: string[] = [];
+  let left = 40;
+  const take = (bytes: number) => {
+    if ((left -= bytes) < 0) throw new GatewayError("limited", "no room");
+  };
+  await assertRejects(
+    () => recallConversation("999", chained((id) => void found.push(id)), take),
+    GatewayError,
+    "room",
+  );
+  assertEquals(found, ["999", "998", "997"]);
 });

@@ -287,6 +287,20 @@ Deno.test("an answer that breaks off is one failed request, not a success and a 
   assertEquals([row?.samples, row?.failures, row?.state], [10, 6, "open"]);
 });
 
+Deno.test("a trial that closed the breaker counts as failed if its answer breaks off", () => {
+  const one = permitRequest(place("a"));
+  const { health, admit, send, pass } = clocked();
+  send(one, 5, UNREACHABLE);
+  pass(5_000);
+  const trial = admit(one);
+  health.report(trial, SUCCESS);
+  health.report(trial, FAILURE);
+  const [row] = health.snapshot();
+  assertEquals([row?.samples, row?.failures, row?.consecutive_failures, row?.state], [1, 1, 1, "closed"]);
+  send(one, 4, FAILURE);
+  assertEquals(health.snapshot()[0]?.state, "open");
+});
+
 Deno.test("failures of one client key open the target's breaker for that key only", () => {
   const target = permitRequest(place("a"), place("b"));
   const { health, send, state, changes, pass } = clocked();
@@ -577,6 +591,20 @@ Deno.test("an upstream with a refused key is out until a probe finds the key acc
   ]);
 });
 
+Deno.test("a refused key is not reported as accepted if a reload removes its upstream", async () => {
+  const [one, other] = [permitRequest(place("a")), permitRequest(place("b"))];
+  const { send, health, changes, answers, timers } = clocked();
+  answers.a = "refused";
+  send(one, 1, { type: "refused" });
+  await settle();
+  health.reconfigure({ breaker: BREAKER, models: [other.model], probe: () => undefined });
+  assertEquals(changes.map(({ change, isRemoved }) => [change, isRemoved]), [
+    ["key_refused", undefined],
+    ["key_accepted", true],
+  ]);
+  assertEquals([timers(), health.snapshot()], [0, []]);
+});
+
 Deno.test("failures take out at most half of a model's targets, refused keys any number", async () => {
   const names = ["a", "b", "c", "d", "e"];
   for (let count = 1; count <= names.length; count++) {
@@ -655,7 +683,13 @@ Deno.test("changed settings apply to later results, and targets of the configura
   send(one, 5, FAILURE);
   send(removed, 5, UNREACHABLE);
   const breaker = { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 };
+  changes.length = 0;
   health.reconfigure({ breaker, models: [one.model, other.model] });
+  const { key: _, ...end } = { ...changes[0], key: undefined };
+  assertEquals([changes.length, end], [
+    1,
+    { upstream: "c", model: "m", change: "closed", scope: "model", forMs: 0, isRemoved: true },
+  ]);
   assertEquals(state(one.target), "open");
   send(other, 2, FAILURE);
   assertEquals(state(other.target), "open");

@@ -174,7 +174,7 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
   "ends an older former key at the next rotation": async (keys) => {
     await keys.add(key());
     await keys.rotate("key_1", { hash: hash("b"), until: 5000 });
-    await keys.rotate("key_1", { hash: hash("c"), until: 6000 });
+    await keys.rotate("key_1", { hash: hash("c"), until: 6000, from: hash("b") });
     const found = await Promise.all(["a", "b", "c"].map((letter) => keys.findByHash(hash(letter), 0)));
     assertEquals(found.map((key) => key?.id), [undefined, "key_1", "key_1"]);
   },
@@ -186,6 +186,7 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
       assertEquals(await keys.rotate("key_1", { hash: hash(letter), until: 5000 }), false, letter);
     }
     assertEquals(await keys.rotate("key_9", { hash: hash("c"), until: 5000 }), false);
+    assertEquals(await keys.rotate("key_1", { hash: hash("c"), until: 5000, from: hash("d") }), false);
     assertEquals(await keys.list(), before);
   },
   "ends the former key together with the key": async (keys) => {

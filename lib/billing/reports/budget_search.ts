@@ -1,4 +1,5 @@
 /** Finds budgets of groups, keys and end users by their owners. */
+import { compareValues } from "../../compare_values.ts";
 import { configuredKeys } from "../../access/keys.ts";
 import type { Budget, Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
@@ -97,7 +98,7 @@ async function linesOfTopUsers(
     if (key === undefined || period === undefined || periodStart(period, now) !== since) return [];
     return (group ?? key.group) === key.group ? [{ key, user, charged }] : [];
   });
-  current.sort((one, other) => one.charged === other.charged ? 0 : one.charged > other.charged ? -1 : 1);
+  current.sort((one, other) => compareValues(other.charged, one.charged));
   return await linesOfUsers(parts, current.slice(0, limit), now);
 }
 

@@ -1,4 +1,5 @@
 /** Usage over time, grouped by model, key, group or upstream. */
+import { compareValues } from "../../compare_values.ts";
 import { addFigures, noFigures, type SumFigures, TIME_STEPS } from "../../store/days.ts";
 import type { LedgerStore } from "../../store/ledger.ts";
 import { requireEntries } from "./kept_entries.ts";
@@ -109,7 +110,7 @@ function figuresOf(sums: Map<string, SumFigures>, name: string): SumFigures {
 }
 
 function byCost([, one]: [string, SumFigures], [, other]: [string, SumFigures]): number {
-  return one.cost === other.cost ? other.requests - one.requests : one.cost > other.cost ? -1 : 1;
+  return compareValues(other.cost, one.cost) || other.requests - one.requests;
 }
 
 function emptyPart(name: string, steps: number): SeriesPart {

@@ -3,7 +3,8 @@ import type { Config } from "../../config.ts";
 import { type Amount, divideByFactor, parseFactor, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addTokens, compareTexts, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
+import { compareValues } from "../../compare_values.ts";
+import { addTokens, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
 import type {
   BilledExtra,
   BilledTokens,
@@ -198,7 +199,7 @@ function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> 
   return sortSliced(
     sums,
     (one, other) =>
-      compareTexts(one.upstream, other.upstream) || compareTexts(one.model, other.model) || one.day - other.day,
+      compareValues(one.upstream, other.upstream) || compareValues(one.model, other.model) || one.day - other.day,
   );
 }
 

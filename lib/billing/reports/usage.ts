@@ -1,4 +1,5 @@
 /** Makes the bill of a period: costs and tokens by key, group, model, day, end user or tag, or by two of them. */
+import { compareValues } from "../../compare_values.ts";
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
@@ -171,6 +172,5 @@ function emptySum(): Sum {
 }
 
 function byCost(one: UsageSum, other: UsageSum): number {
-  if (one.cost !== other.cost) return one.cost > other.cost ? -1 : 1;
-  return other.requests - one.requests || byName(one, other);
+  return compareValues(other.cost, one.cost) || other.requests - one.requests || byName(one, other);
 }

@@ -1,4 +1,4 @@
-/** Merges two JSON Schemas that must both hold. */
+/** Merges JSON Schemas, and finds the schemas that they refer to. */
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 
 /**
@@ -84,4 +84,24 @@ function list(value: Json | undefined): Json[] {
 
 function toNumber(value: Json): number {
   return isRawNumber(value) ? Number(value.rawJSON) : Number(value);
+}
+
+/** Returns the schema at a reference inside `root`; `true`, which allows anything, if there is none. */
+export function resolveRef(root: Json, ref: string): Json {
+  if (ref !== "#" && !ref.startsWith("#/")) return true;
+  let value: Json | undefined = root;
+  for (const part of ref.split("/").slice(1)) {
+    const key = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return true;
+    value = (value as JsonObject)[key];
+  }
+  return value ?? true;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

@@ -11,6 +11,9 @@ export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
 /** A text protocol of clients and upstreams. */
 export type Protocol = typeof PROTOCOLS[number];
 
+/** Most answers that one request can ask for: the limit of `n` in the Chat protocol. */
+export const MAX_ANSWERS = 128;
+
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
 export interface UnknownMembers {
   from: Protocol;
@@ -210,7 +213,7 @@ export interface Prompt {
   sampling: Sampling;
   reasoning?: Reasoning;
   format?: OutputFormat;
-  /** Number of answers; absent: one. */
+  /** Number of answers, up to `MAX_ANSWERS`; absent: one. */
   n?: number;
   stream: boolean;
   /** Chat: the client asked for the usage chunk at the end of the stream. */
@@ -247,6 +250,11 @@ export interface PlainSizes {
   images?: { readonly count: number; read(): CharCodes[] } | undefined;
   /** True if a message has a form that some servers of the protocol do not support. */
   hasRareForms: boolean;
+}
+
+/** Returns whether a message has a result of a tool call. */
+export function hasToolResult({ blocks }: Message): boolean {
+  return blocks.some(({ type }) => type === "tool_result");
 }
 
 /**

@@ -1,7 +1,14 @@
 /** Reads answers of chat upstreams, streamed or not. */
 import { finishEvent } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
-import type { FinishReason, Machine, Reply, ReplyEvent, TokenUsage } from "../canonical/types.ts";
+import {
+  type FinishReason,
+  type Machine,
+  MAX_ANSWERS,
+  type Reply,
+  type ReplyEvent,
+  type TokenUsage,
+} from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
@@ -17,9 +24,6 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
 /** Longest id that is passed on. */
 const MAX_ID_LENGTH = 256;
-
-/** Most answers that a request can ask for (`n`). */
-export const MAX_ANSWERS = 128;
 
 /**
  * Creates a reader of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with

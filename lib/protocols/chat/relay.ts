@@ -13,13 +13,14 @@ import {
   scanMembers,
   spliceMembers,
 } from "../../json/mod.ts";
+import { MAX_ANSWERS } from "../canonical/types.ts";
 import { templateEdit } from "../frame_template.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { stringOf } from "../members.ts";
 import { editElements, editMember, type Relay } from "../relay.ts";
 import { type BegunCall, CallFinder } from "./call_finder.ts";
 import { thinkingText } from "./chat_reply_reader.ts";
-import { chatTemplateRule, MAX_ANSWERS } from "./read_stream.ts";
+import { chatTemplateRule } from "./read_stream.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };

@@ -18,7 +18,7 @@ import {
   stopText,
   tokensField,
 } from "../fields.ts";
-import { EFFORTS } from "../canonical/types.ts";
+import { EFFORTS, MAX_ANSWERS } from "../canonical/types.ts";
 import { messagesField } from "./message_schema.ts";
 import { functionCallField, functionsField, toolChoiceField, toolsField } from "./tool_schema.ts";
 
@@ -98,7 +98,7 @@ export const chatRequest = z.looseObject({
   top_p: z.number().min(0).max(1).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
-  n: z.number().int().min(1).max(128).nullish().describe("Number of answers. Default: 1"),
+  n: z.number().int().min(1).max(MAX_ANSWERS).nullish().describe("Number of answers. Default: 1"),
   stop: stopField.nullish().describe("Strings at which the answer ends; they are not part of it"),
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
   logprobs: z.boolean().nullish(),

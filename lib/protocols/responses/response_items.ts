@@ -160,14 +160,23 @@ export function responseItems(
     const take = (entry: Entry | undefined): Entry | undefined =>
       entry !== undefined && free.delete(entry) ? entry : undefined;
     const exact = output.map((item) => take(entryById(typeOf(item), stringOf(item.id))) ?? take(entryByCallId(item)));
+    const ofType = Map.groupBy(entries.toReversed(), ({ type }) => type);
+    const ofCall = Map.groupBy(entries.toReversed(), ({ type, callId }) => callOf(type, callId));
+    // The first free entry of a list that begins with the last one.
+    const firstOf = (list: Entry[] = []): Entry | undefined => {
+      while (list.length > 0 && !free.has(list.at(-1) as Entry)) list.pop();
+      return list.at(-1);
+    };
     return output.map((item, index) => {
       if (exact[index] !== undefined) return exact[index];
+      const { call_id: callId } = item;
       const type = typeOf(item);
-      const fits = (entry: Entry | undefined): boolean =>
-        entry !== undefined && free.has(entry) && entry.type === type &&
-        (entry.callId === undefined || item.call_id === undefined || entry.callId === item.call_id);
       const found = byIndex.get(`${type} ${index}`);
-      return take(fits(found) ? found : entries.find(fits));
+      const fits = found !== undefined && free.has(found) && found.type === type &&
+        (found.callId === undefined || callId === undefined || found.callId === callId);
+      if (fits) return take(found);
+      if (callId === undefined) return take(firstOf(ofType.get(type)));
+      return take(firstOf(ofCall.get(callOf(type, callId))) ?? firstOf(ofCall.get(callOf(type))));
     });
   }
 
@@ -268,6 +277,11 @@ export function responseItems(
       }];
     },
   };
+}
+
+/** Returns a text that is equal for items with the same type and call id. */
+function callOf(type: string, callId?: Json): string {
+  return JSON.stringify([type, callId]);
 }
 
 /** The reader of a finished item. */

@@ -1,6 +1,6 @@
 /** Replaces, moves or drops contents of messages that the target does not support. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
+import { type ContentBlock, hasToolResult, type Message, type Prompt } from "../canonical/types.ts";
 import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
@@ -112,7 +112,9 @@ export function moveMediaOutOfResults(prompt: Prompt): Prompt {
     if (message.role !== "user") return message;
     const blocks = message.blocks.map(moveMediaOut);
     const next = prompt.messages[index + 1];
-    if (moved.length === 0 || (next !== undefined && hasResult(next))) return { ...message, blocks };
+    if (moved.length === 0 || (next !== undefined && next.role === "user" && hasToolResult(next))) {
+      return { ...message, blocks };
+    }
     const resultsEnd = blocks.findLastIndex(({ type }) => type === "tool_result") + 1;
     const withMoved = [...blocks.slice(0, resultsEnd), ...moved, ...blocks.slice(resultsEnd)];
     moved = [];
@@ -120,10 +122,6 @@ export function moveMediaOutOfResults(prompt: Prompt): Prompt {
     return { ...message, blocks: withMoved };
   });
   return { ...prompt, messages };
-}
-
-function hasResult({ role, blocks }: Message): boolean {
-  return role === "user" && blocks.some(({ type }) => type === "tool_result");
 }
 
 /** Replaces every call id that the rule does not allow, in steps. The same id always gets the same replacement. */

@@ -1,6 +1,6 @@
 /** Rewrites the JSON Schemas of tools and answers for the target's vendor. */
-import { objectSchema } from "../canonical/object_schema.ts";
-import { isStrictSchema } from "../canonical/strict_schema.ts";
+import { objectSchema } from "./object_schema.ts";
+import { isStrictSchema } from "./strict_schema.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";

@@ -9,6 +9,7 @@
  * holds, at the operator's expense and never at the customer's.
  */
 import type { Log } from "../../log_events.ts";
+import { GatewayError } from "../../errors.ts";
 import { type StartTimer, startTimer } from "../../start_timer.ts";
 import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
@@ -23,8 +24,8 @@ export interface JournaledParts {
   /** Returns whether an error means that the store is unreachable. */
   isOutOfReach: (error: unknown) => boolean;
   /**
-   * Replaces the connections when the store becomes unreachable, and ends the calls on them, for which others may wait:
-   * they may be lost without an error, or lead to a server that has become a replica. Absent: there are none.
+   * Replaces the connections when the store becomes unreachable: they may be lost without an error, or lead to a server
+   * that has become a replica. It ends their calls after a while, since others may wait for them. Absent: there are none.
    */
   reconnect?: () => void;
   /** Lease of a hold, in milliseconds. */
@@ -135,7 +136,7 @@ class EntryWriter {
       } catch (cause) {
         if (isRefused(cause)) throw cause;
         // Any other error, such as a full disk, also means that the store cannot be written now.
-        this.reach.fail(cause);
+        if (!(cause instanceof GatewayError)) this.reach.fail(cause);
         if (journal === undefined) throw cause;
       }
     }

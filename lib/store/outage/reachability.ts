@@ -14,7 +14,10 @@ export interface ReachParts {
   answers: (rise: () => void) => Promise<void>;
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
-  /** Replaces the connections. Called when the store becomes unreachable, and after each failed probe. */
+  /**
+   * Replaces the connections. Called when the store becomes unreachable, and after each failed probe. It may leave
+   * running calls some time to end.
+   */
   reconnect: () => void;
   log: Log;
   /** Monotonic time in milliseconds. */
@@ -150,13 +153,15 @@ export class Reach {
    */
   async ask<T>(call: () => Promise<T>): Promise<T> {
     if (!this.#isUp) throw outOfReach(this.#lastFailure);
+    const calledAt = this.#parts.monotonic();
     try {
       const answer = await this.within(call());
       this.#answeredAt = this.#parts.monotonic();
       return answer;
     } catch (cause) {
       if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
-      this.fail(cause);
+      // A call on a replaced connection says nothing about the new ones.
+      if (calledAt >= this.#changedAt) this.fail(cause);
       throw outOfReach(cause);
     }
   }

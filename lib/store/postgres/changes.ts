@@ -24,7 +24,7 @@ export interface ChangesParts {
   isPooled: boolean;
   /**
    * Called when the database does not answer in time. It must replace the connections of other pools, which may be lost
-   * although no error was reported; that ends the calls that wait for them.
+   * although no error was reported, and end the calls on them after a while.
    */
   stalled: () => void;
   /** Monotonic time in milliseconds. */

@@ -102,7 +102,7 @@ function removeGaps<Query>(query: Query): Query {
 /** A connection pool that can be replaced with a new one at any time. */
 export interface Pool {
   readonly sql: Sql;
-  /** Ends all connections and their queries at once. Later queries get new connections. */
+  /** Replaces all connections. Later queries get new ones; running queries have the time of `openPool` left. */
   renew(): void;
   /** Ends the connections after their queries, or after a timeout. */
   close(): Promise<void>;
@@ -111,9 +111,23 @@ export interface Pool {
 /** Longest wait for running queries when a pool is closed, in seconds. */
 const CLOSE_TIMEOUT_SECONDS = 1;
 
-/** Opens a replaceable pool. @param open creates a connection pool; called again at each renewal */
-export function openPool(open: () => Sql): Pool {
+/**
+ * Opens a replaceable pool.
+ * @param open creates a connection pool; called again at each renewal
+ * @param leftMs time left for running queries after a renewal, in milliseconds. Then they are ended, as their
+ * connections may be lost without an error
+ */
+export function openPool(open: () => Sql, leftMs = 0): Pool {
   let current = open();
+  /** Replaced pools whose queries may still run, and their timers. */
+  const replaced = new Map<Sql, ReturnType<typeof setTimeout>>();
+
+  function end(old: Sql): Promise<void> {
+    clearTimeout(replaced.get(old));
+    replaced.delete(old);
+    return old.end({ timeout: 0 });
+  }
+
   return {
     sql: new Proxy(current, {
       apply: (_target, _this, args) => Reflect.apply(current, undefined, args),
@@ -122,9 +136,12 @@ export function openPool(open: () => Sql): Pool {
     renew() {
       const old = current;
       current = open();
-      void old.end({ timeout: 0 });
+      if (leftMs === 0) void end(old);
+      else replaced.set(old, setTimeout(() => void end(old), leftMs));
     },
-    close: () => current.end({ timeout: CLOSE_TIMEOUT_SECONDS }),
+    async close() {
+      await Promise.all([...[...replaced.keys()].map(end), current.end({ timeout: CLOSE_TIMEOUT_SECONDS })]);
+    },
   };
 }
 

@@ -76,11 +76,11 @@ export function openPostgresKeys(sql: Sql): KeyStore {
           WHERE id = ${id} AND revoked_at IS NULL`;
         return count === 1;
       }),
-    rotate: (id, { hash, until }, origin) =>
+    rotate: (id, { hash, until, from = null }, origin) =>
       changeKey(sql, { id, action: "rotate_key", origin }, async (tx) => {
         const { count } = await tx`
           UPDATE keys SET former_hash = hash, former_until = ${until}, hash = ${hash}
-          WHERE id = ${id} AND revoked_at IS NULL AND hash <> ${hash}`;
+          WHERE id = ${id} AND revoked_at IS NULL AND hash <> ${hash} AND hash = coalesce(${from}, hash)`;
         return count === 1;
       }),
     async touch(used) {

@@ -39,6 +39,12 @@ const KEY_CONNECTIONS = 2;
 const REPORT_CONNECTIONS = 2;
 const CONNECTIONS = 4;
 
+/**
+ * Time that running calls have when connections are replaced, in milliseconds. A call that is late says nothing about
+ * those on other connections, which may still be answered.
+ */
+const RUNNING_CALLS_MS = 1_000;
+
 /** Most keys that are cached at the start, so that they are usable if an outage begins soon. */
 const MAX_FIRST_KEYS = 10_000;
 
@@ -102,9 +108,9 @@ function openPlain({ url, isPooled, opened }: Opening): Store {
 
 async function openServing({ url, isPooled, opened }: Opening, options: SharedStoreOptions): Promise<Store> {
   const { keyAgeMs, leaseMs = LEASE_MS, log } = options;
-  const pool = closeWith(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
-  const reportPool = closeWith(opened, openPool(() => connect(url, REPORT_CONNECTIONS, { isPooled })));
-  const keyPool = closeWith(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
+  const open = (connections: number) =>
+    closeWith(opened, openPool(() => connect(url, connections, { isPooled }), RUNNING_CALLS_MS));
+  const [pool, reportPool, keyPool] = [open(CONNECTIONS), open(REPORT_CONNECTIONS), open(KEY_CONNECTIONS)];
   const reconnect = () => {
     for (const each of [pool, reportPool, keyPool]) each.renew();
   };
@@ -133,7 +139,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   return {
     keys: reportOutages(keys, { isUp, exempt: "findByHash" }),
     ledger,
-    answers: openPostgresAnswers(pool.sql),
+    answers: reportOutages(openPostgresAnswers(pool.sql), { isUp }),
     alerts: openPostgresAlerts(pool.sql),
     operators: reportOutages(openPostgresOperators(pool.sql), { isUp }),
     shared: {

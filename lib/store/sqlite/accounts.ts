@@ -2,10 +2,9 @@
  * Keeps charged and held amounts of keys and groups in the memory of the process that owns the ledger, and decides with
  * them which requests a budget allows. Decisions are synchronous, so they never interleave.
  */
+import type { Amount } from "../../billing/money.ts";
 import { dayOf, NO_TOKENS } from "../days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "../ledger.ts";
-
-type Amount = bigint;
 
 /** Most periods of one key or group whose charged amounts are kept. Dropped ones are read again if needed. */
 const MAX_PERIODS = 8;

@@ -23,7 +23,7 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
 
   function read(id: string): KeyRecord | undefined {
     const row = statements.byId.get(id);
-    return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
+    return row === undefined ? undefined : toKey(row);
   }
 
   /** Changes one key. Logs the change in the same transaction if it has an origin. */
@@ -66,27 +66,27 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     },
     async findByHash(hash, now) {
       const row = statements.byHash.get(hash) ?? statements.byFormer.get(hash, now);
-      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
+      return row === undefined ? undefined : toKey(row);
     },
     async list() {
-      return statements.all.all().map((row) => toKeyRecord(row as unknown as KeyRow));
+      return statements.all.all().map(toKey);
     },
     async summary(limit) {
       const { total, inUse } = statements.count.get() as { total: number; inUse: number };
-      return { total, inUse, oldest: statements.oldest.all(limit).map((row) => toKeyRecord(row as unknown as KeyRow)) };
+      return { total, inUse, oldest: statements.oldest.all(limit).map(toKey) };
     },
     async page({ after, limit }) {
       const rows = statements.page.all(after, limit);
-      const keys = rows.map((row) => toKeyRecord(row as unknown as KeyRow));
+      const keys = rows.map(toKey);
       return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
     },
     async find(nameOrId) {
       const row = statements.byId.get(nameOrId) ?? statements.byName.get(nameOrId) ??
         statements.byFormerName.get(nameOrId);
-      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
+      return row === undefined ? undefined : toKey(row);
     },
     async findIds(ids) {
-      return statements.byIds.all(JSON.stringify(ids)).map((row) => toKeyRecord(row as unknown as KeyRow));
+      return statements.byIds.all(JSON.stringify(ids)).map(toKey);
     },
     async names(ids) {
       return new Map(statements.names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
@@ -105,14 +105,18 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async revoke(id, at, origin) {
       return change(id, { action: "revoke_key", origin }, () => statements.revoke.run(at, id));
     },
-    async rotate(id, { hash, until }, origin) {
-      return change(id, { action: "rotate_key", origin }, () => statements.rotate.run({ id, hash, until }));
+    async rotate(id, { hash, until, from = null }, origin) {
+      return change(id, { action: "rotate_key", origin }, () => statements.rotate.run({ id, hash, until, from }));
     },
     async touch(used) {
       versions.changed();
       statements.touch.run(JSON.stringify(Object.fromEntries(used)));
     },
   };
+}
+
+function toKey(row: unknown): KeyRecord {
+  return toKeyRecord(row as KeyRow);
 }
 
 function prepareStatements(db: DatabaseSync) {
@@ -148,7 +152,7 @@ function prepareStatements(db: DatabaseSync) {
     ),
     rotate: db.prepare(
       `UPDATE keys SET former_hash = hash, former_until = :until, hash = :hash WHERE id = :id AND revoked_at IS NULL
-     AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = :hash OR former_hash = :hash)`,
+     AND hash = coalesce(:from, hash) AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = :hash OR former_hash = :hash)`,
     ),
     touch: db.prepare(
       `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used

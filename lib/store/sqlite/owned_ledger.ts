@@ -10,6 +10,7 @@ import { assertEntry, assertHold, sheetText } from "../entry_row.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Entry, LedgerStore, Spender, Spending } from "../ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, readCharged, type Reports } from "./ledger.ts";
+import { readNumber } from "./pragma.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
@@ -25,7 +26,7 @@ const DUPLICATE_ID = new Error("Cannot enter a request twice");
  */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, reports }: { sync?: Pick<WalSync, "durable">; reports: Reports & { charged: ReadCharged } },
+  { sync, reports }: { sync?: Pick<WalSync, "durable" | "testRoom">; reports: Reports & { charged: ReadCharged } },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
@@ -65,7 +66,9 @@ export function openOwnedLedger(
     release: (ids) => whenFree(() => writer.release(ids)),
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
-      const isNew = await whenFree(() => writer.enter(entries));
+      const isNew = await whenFree(() => entries.length === 0 ? writer.test() : writer.enter(entries));
+      // A page may have room where an entry has none.
+      if (entries.length === 0) await sync?.testRoom();
       // Needed for duplicates, too: the first entry of the request may not be synced yet.
       if (sync !== undefined) await writer.confirm(sync.durable());
       return isNew;
@@ -150,6 +153,19 @@ class Writer {
     const seen = new Set<string>();
     const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
     return this.#write(entries, this.#chain(entries, isNew));
+  }
+
+  /** Writes a page as it is. @throws {Error} if the file cannot be written */
+  test(): [] {
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      const version = readNumber(this.#db, "user_version");
+      atomically(this.#db, () => this.#db.exec(`PRAGMA user_version = ${version}`));
+    } catch (error) {
+      if (isBroken(error)) this.#stopWriting(error);
+      throw error;
+    }
+    return [];
   }
 
   /** Writes everything or nothing. @throws {Error} `DUPLICATE_ID` if a new entry has the id of an existing one */

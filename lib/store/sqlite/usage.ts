@@ -31,12 +31,13 @@ export function openSqliteReports(file: string): SqliteReports {
  * without pauses.
  */
 export function openMemoryReports(db: DatabaseSync): SqliteReports {
-  const [usage, searches] = [new UsageWork(db), prepareSearches(db)];
+  let usage: UsageWork | undefined;
+  const searches = prepareSearches(db);
   const close = () => {};
   return reportsOf({
     async runInOrder(begin, signal) {
       signal?.throwIfAborted();
-      return await runToEnd(begin(usage));
+      return await runToEnd(begin(usage ??= new UsageWork(db)));
     },
     close,
   }, { runInOrder: (begin, signal) => runSlicedNow(begin(searches), signal), close });

@@ -1,5 +1,6 @@
 /** The sums of end users with budgets in a SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
+import { compareValues } from "../../compare_values.ts";
 import {
   type Entry,
   type LedgerStore,
@@ -89,7 +90,7 @@ export function prepareTopUsers(
     let rows = keyId === undefined ? ofAll.all(since, "", "") : ofKey.all(since, keyId, "");
     for (;;) {
       const sums = rows.map(toSum);
-      top = [...top, ...sums].sort((one, other) => compare(other.charged, one.charged)).slice(0, limit);
+      top = [...top, ...sums].sort((one, other) => compareValues(other.charged, one.charged)).slice(0, limit);
       const last = sums.at(-1);
       if (last === undefined || sums.length < ROWS_PER_STEP) return top;
       yield;
@@ -102,8 +103,4 @@ export function prepareTopUsers(
 function toSum(row: unknown): UserSum {
   const { since, key_id: keyId, end_user: user, cost } = row as Row;
   return { since, keyId, user, charged: BigInt(cost) };
-}
-
-function compare(one: bigint, other: bigint): number {
-  return one === other ? 0 : one < other ? -1 : 1;
 }

@@ -1,3 +1,6 @@
+/** Size of a test file, in bytes: more than a transaction with a few entries needs. */
+const TEST_BYTES = 256 * 1024;
+
 /** Time after which a sync checks again that the files are in their places, in milliseconds. */
 const CHECK_MS = 1_000;
 
@@ -27,6 +30,7 @@ const CHECK_MS = 1_000;
  * SQLite locks the database and the `-shm` file, which nothing but SQLite may ever open. It does not lock the log.
  */
 export class WalSync {
+  readonly #path: string;
   readonly #file: Deno.FsFile;
   /** The database and its log, with their inodes. */
   readonly #names: ReadonlyMap<string, number | null>;
@@ -39,6 +43,7 @@ export class WalSync {
 
   /** @param path an open database @param log its `-wal` file */
   constructor(path: string, log = `${path}-wal`) {
+    this.#path = path;
     // Some systems sync only writable descriptors.
     this.#file = Deno.openSync(log, { read: true, write: true });
     this.#names = new Map([path, log].map((name) => [name, Deno.statSync(name).ino]));
@@ -54,6 +59,16 @@ export class WalSync {
     if (this.#current === undefined) return this.#startSync();
     const begin = () => this.#startSync();
     return this.#waiting ??= this.#current.then(begin, begin);
+  }
+
+  /** Writes a file beside the database, and removes it. @throws {Error} if the disk has no room or is read-only */
+  async testRoom(): Promise<void> {
+    const file = `${this.#path}-test`;
+    try {
+      await Deno.writeFile(file, new Uint8Array(TEST_BYTES), { mode: 0o600 });
+    } finally {
+      await Deno.remove(file).catch(() => {});
+    }
   }
 
   #startSync(): Promise<void> {

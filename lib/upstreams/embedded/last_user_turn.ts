@@ -1,7 +1,7 @@
 /** Reads the last user turn of a conversation, for the echo model. Images and files become descriptions in brackets. */
 import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { modalityOf } from "../../protocols/canonical/media.ts";
-import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
+import { type ContentBlock, type ContentBlockOf, hasToolResult, type Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { imageSizeBase64 } from "../../billing/image_size.ts";
 
@@ -30,7 +30,7 @@ export function readLastUserTurn({ messages }: Pick<Prompt, "messages">): LastUs
   const end = conversation.findLastIndex(({ role }) => role === "user");
   const begin = conversation.slice(0, end + 1).findLastIndex(({ role }) => role === "assistant");
   const turn = conversation.slice(begin + 1, end + 1);
-  const firstResult = turn.findIndex(hasResult);
+  const firstResult = turn.findIndex(hasToolResult);
   const read = (firstResult < 0 ? turn.slice(-1) : turn.slice(firstResult)).flatMap(({ blocks }) => blocks);
   const results = read.filter((block) => block.type === "tool_result");
   const userBlocks = read.filter((block) => block.type !== "tool_result" && !isReminder(block));
@@ -53,10 +53,6 @@ function isReminder(block: ContentBlock): boolean {
     remaining = remaining.slice(end + REMINDER_END.length).trimStart();
   }
   return remaining === "";
-}
-
-function hasResult({ blocks }: Message): boolean {
-  return blocks.some((block) => block.type === "tool_result");
 }
 
 function describeResult({ blocks, isError }: ContentBlockOf<"tool_result">): string {

@@ -1,7 +1,7 @@
 /** Plans the complete answer of the echo model. Limits are applied later. */
-import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
+import { smallestInstance } from "./smallest_instance.ts";
 import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
-import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
+import { isInstance } from "./json_schema_instance.ts";
 import { type Json, parseJson, writeJson } from "../../json/mod.ts";
 import { LIMITS } from "./directives.ts";
 import { readLastUserTurn } from "./last_user_turn.ts";

@@ -1,6 +1,6 @@
 /** Chooses the tool calls of the echo model. */
 import { createHash } from "node:crypto";
-import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
+import { smallestInstance } from "./smallest_instance.ts";
 import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import type { ContentBlockOf, Prompt, Protocol, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";

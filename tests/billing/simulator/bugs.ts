@@ -226,7 +226,7 @@ export const BUGS: readonly Bug[] = [
         const second = again();
         const sheet = pricesAt(ware.model, { factor: customer.factor, now: at }).sheet;
         await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], maxCost: 1n, forMs: 1_000 });
-        second.beginAttempt("second");
+        second.entry.beginAttempt("second");
         await second.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, sent), source: "upstream" });
       },
     },

@@ -66,7 +66,7 @@ async function serve(
     if (tried > 0 && !await turn(truth, { meter, random })) continue;
     if (meter.ended) return;
     const attempt = { upstream: random.pick(["first", "second", "third"]), outcome: "running" as const };
-    meter.beginAttempt(attempt.upstream);
+    meter.entry.beginAttempt(attempt.upstream);
     truth.attempts.push(attempt);
     await gate();
     if (meter.ended) return;
@@ -125,7 +125,7 @@ async function repeat(truth: Truth): Promise<void> {
 
 async function stream(truth: Truth, { meter, road }: { meter: Meter; road: Road }): Promise<void> {
   const { random, gate } = road;
-  meter.recordFirstOutput();
+  meter.entry.recordFirstOutput();
   for (let chunks = random.below(4); chunks > 0; chunks--) {
     truth.sent += 1 + random.below(20);
     truth.got = true;

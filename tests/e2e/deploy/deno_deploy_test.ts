@@ -126,26 +126,6 @@ async function filesOf(folder: string): Promise<string[]> {
   return files.sort();
 }
 
-Deno.test("an app without a database does not start, and says in one line what to set", async () => {
-  await using app = await deploy(Deno.execPath());
-  const { code, out, err } = await app.run({});
-  assertEquals([code, out], [1, ""]);
-  assertMatch(err, /^store: On Deno Deploy [^\n]*SLUICE_STORE[^\n]*\n$/);
-  const limited = await app.run({
-    DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s",
-    SLUICE_CONFIG_TEXT: JSON.stringify({ groups: { default: { limits: { concurrency: 1 } } } }),
-  });
-  assertEquals([limited.code, limited.out], [1, ""]);
-  assertMatch(limited.err, /^limits_store: On Deno Deploy [^\n]*REDIS_URL[^\n]*\n$/);
-});
-
-Deno.test("an app whose database is unreachable reports it without a password", async () => {
-  await using app = await deploy(Deno.execPath());
-  const { code, out, err } = await app.run({ DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s" });
-  assertEquals([code, out], [1, ""]);
-  assertEquals([err.includes("hunter2"), err.trimEnd().includes("\n")], [false, false], err);
-});
-
 for (const [name, deno] of RUNTIMES) {
   Deno.test({
     name: `instances of an app share keys, limits and the ledger, and may end at any time: ${name}`,
@@ -160,6 +140,25 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
   const database = open.use(await freshDatabase());
   const redis = open.use(await startRedis());
   const app = open.use(await deploy(deno));
+
+  await t.step("an app without a database does not start, and says in one line what to set", async () => {
+    const { code, out, err } = await app.run({});
+    assertEquals([code, out], [1, ""]);
+    assertMatch(err, /^store: On Deno Deploy [^\n]*SLUICE_STORE[^\n]*\n$/);
+    const limited = await app.run({
+      DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s",
+      SLUICE_CONFIG_TEXT: JSON.stringify({ groups: { default: { limits: { concurrency: 1 } } } }),
+    });
+    assertEquals([limited.code, limited.out], [1, ""]);
+    assertMatch(limited.err, /^limits_store: On Deno Deploy [^\n]*REDIS_URL[^\n]*\n$/);
+  });
+
+  await t.step("an app whose database is unreachable reports it without a password", async () => {
+    const { code, out, err } = await app.run({ DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s" });
+    assertEquals([code, out], [1, ""]);
+    assertEquals([err.includes("hunter2"), err.trimEnd().includes("\n")], [false, false], err);
+  });
+
   const files = await filesOf(app.folder);
   const env = {
     DATABASE_URL: database.url,
@@ -179,32 +178,37 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     return entry as KeptEntry;
   }
 
+  async function assertBilled(response: Response, billed: bigint): Promise<void> {
+    const { status, cost, ending } = await entryOf(idOf(response));
+    assertEquals([status, cost, ending !== "client_disconnected"], [200, billed, true]);
+  }
+
   await t.step("no instance creates a key, which the platform's log would keep", async () => {
     assertEquals(await store.keys.list(), []);
   });
 
   const key = await addKey(first, "app");
 
-  await t.step("whole answers, streams and images, on each instance", async () => {
-    for (const [at, instance] of instances.entries()) {
+  await t.step("whole answers and streams on each instance, and images", async () => {
+    for (const instance of instances) {
       const answer = await ask(instance, { key });
       assertEquals([answer.status, (await answer.json()).choices[0].message.content], [200, "Hello"]);
       const stream = await ask(instance, { key, stream: true });
       assertEquals((await stream.text()).trimEnd().split("\n").at(-1), "data: [DONE]");
-      const image = await fetch(`${instance.origin}/v1/images/generations`, {
+      for (const [response, cost] of [[answer, COST], [stream, COST]] as const) await assertBilled(response, cost);
+    }
+    for (const [format, start] of [["webp", "UklG"], ["jpeg", "/9j/"]] as const) {
+      const image = await fetch(`${second.origin}/v1/images/generations`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
         body: JSON.stringify({
           ...{ model: "sluice/canvas", prompt: "A ship", size: "1024x1024", quality: "low" },
-          output_format: at === 0 ? "webp" : "jpeg",
+          output_format: format,
         }),
       });
       const { data } = await image.json();
-      assertEquals([image.status, data[0].b64_json.slice(0, 4)], [200, at === 0 ? "UklG" : "/9j/"]);
-      for (const [response, cost] of [[answer, COST], [stream, COST], [image, IMAGE_COST]] as const) {
-        const entry = await entryOf(idOf(response));
-        assertEquals([entry.status, entry.cost, entry.ending !== "client_disconnected"], [200, cost, true]);
-      }
+      assertEquals([image.status, data[0].b64_json.slice(0, 4)], [200, start]);
+      await assertBilled(image, IMAGE_COST);
     }
   });
 

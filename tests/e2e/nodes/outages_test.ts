@@ -30,6 +30,9 @@ const POOR_KEY = "key-of-one-with-a-budget";
 /** A request takes at most so long, whatever is unreachable, in milliseconds: 5 seconds, and more on a busy machine. */
 const LONGEST_MS = 30_000;
 
+/** Pause of a client between two requests, in milliseconds: an outage lasts, and most of it is waiting. */
+const REST_MS = 50;
+
 function configFor(load: Load, nodes: JsonObject): JsonObject {
   const { upstreams, models, routing } = modelConfigOf(load);
   return {
@@ -95,7 +98,7 @@ Deno.test({
     const added = await run(["keys", "add", "known"], first.place);
     const known = /sk-sluice-\S+/.exec(added.out)?.[0] ?? "";
     for (const node of cluster.nodes) assertEquals((await askEcho(node, known)).status, 200);
-    const running = cluster.nodes.map((node) => load.run(node.origin, 4));
+    const running = cluster.nodes.map((node) => load.run(node.origin, 4, REST_MS));
     await complete(load, 60);
 
     for (const how of ["crash", "orderly", "still"] as const) {

@@ -3,6 +3,7 @@ import { issueKey } from "../../../lib/access/keys.ts";
 import type { LogEntry } from "../../../lib/log_events.ts";
 import { addressed, model, oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { lint, readExposition, valueOf } from "./exposition.ts";
 import { until } from "../../support/soon.ts";
@@ -166,6 +167,30 @@ Deno.test("failures are logged by kind: before or within the answer, of the upst
   assert(before?.kind !== undefined);
   assertEquals([within?.status, within?.kind, within?.ending, within?.level], [200, "upstream", "failed", "warn"]);
   assertEquals([gone?.ending, gone?.kind], ["client_disconnected", undefined]);
+});
+
+Deno.test("a ledger that cannot be written is logged with the path of the store, or of the journal", async () => {
+  const stores = [["sqlite:./full/sluice.db", "./full/sluice.db"], ["postgres://host/sluice", "./full/journal"]];
+  for (const [address, path] of stores) {
+    const store = openMemoryStore();
+    let isFull = true;
+    const append: typeof store.ledger.append = (entries) =>
+      isFull ? Promise.reject(new Error("No space left on device")) : store.ledger.append(entries);
+    await using server = startUpstream(() => json(WHOLE.chat));
+    await using gateway = startGateway(
+      { ...priced(server.url), store: address, nodes: { journal: "./full/journal" } },
+      { store: { ...store, ledger: { ...store.ledger, append } } },
+    );
+    const asked = gateway.ask("chat", prompt("chat"));
+    await until("the line", () => gateway.logs.length > 0);
+    isFull = false;
+    await (await asked).text();
+    assertEquals(gateway.logs.map(({ event, fault, path }) => [event, fault, path])[0], [
+      "ledger_failed",
+      "disk full",
+      path,
+    ]);
+  }
 });
 
 Deno.test("log.requests suppresses lines, and metrics still count", async () => {

@@ -59,7 +59,7 @@ export interface Load extends AsyncDisposable {
    */
   hold(origin: string): Promise<() => Promise<void>>;
   /** Runs this many clients, each sending one request after another until stopped. */
-  run(origin: string, clients: number): { stop(): Promise<void> };
+  run(origin: string, clients: number, restMs?: number): { stop(): Promise<void> };
 }
 
 /** A row of the catalog at the price of the load. */
@@ -176,12 +176,13 @@ export function createLoad(random: () => number): Load {
         return answered;
       };
     },
-    run(origin, clients) {
+    run(origin, clients, restMs = 0) {
       let isOver = false;
       const client = async () => {
         while (!isOver) {
           // A stopped gateway is noticed by the test that stopped it.
           await ask(origin, MIX[Math.floor(random() * MIX.length)] ?? "whole").catch(() => pause(5));
+          if (restMs > 0) await pause(restMs);
         }
       };
       const running = Promise.all(Array.from({ length: clients }, client));

@@ -2,7 +2,10 @@
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { listBudgets } from "../../../lib/billing/reports/budget_report.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+import type { Store } from "../../../lib/store/store.ts";
 import { model, startGateway, type TestGateway, type TestKey } from "../../support/gateway.ts";
+import { until } from "../../support/soon.ts";
 import { answer, asking, COST, startBudgeted } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 
@@ -158,4 +161,40 @@ Deno.test("the holder of a key reads the budget of end users, and the state of t
   });
   assertEquals(malformed.status, 400);
   await malformed.body?.cancel();
+});
+
+Deno.test("one key reads its usage a few times at once, however often it asks, and others read theirs", async () => {
+  const store = openMemoryStore();
+  const released = Promise.withResolvers<void>();
+  const readKeys: string[] = [];
+  const ledger: Store["ledger"] = {
+    ...store.ledger,
+    async spending(spenders) {
+      readKeys.push(spenders[0]?.id ?? "");
+      await released.promise;
+      return await store.ledger.spending(spenders);
+    },
+  };
+  await using gateway = startGateway({}, { store: { ...store, ledger } });
+  const other = await gateway.addKey();
+  const ask = ({ key }: TestKey) => fetch(`${gateway.url}/v1/usage`, { headers: { authorization: `Bearer ${key}` } });
+  const refused = Promise.withResolvers<string | null>();
+  const asked = Promise.all(Array.from({ length: 60 }, async () => {
+    const response = await ask(gateway.key);
+    if (response.status === 429) refused.resolve(response.headers.get("retry-after"));
+    await response.body?.cancel();
+    return response.status;
+  }));
+  asked.catch(refused.reject);
+  assertEquals(await refused.promise, "2");
+  const ofOther = usageOf(gateway, other);
+  await until("the other key reads", () => readKeys.includes(other.id));
+  assertEquals(readKeys, [gateway.key.id, gateway.key.id, gateway.key.id, other.id]);
+  released.resolve();
+  await ofOther;
+  const statuses = await asked;
+  assertEquals(
+    [statuses.filter((status) => status === 200).length, statuses.filter((status) => status === 429).length],
+    [51, 9],
+  );
 });

@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { model, PATHS, startGateway, type TestKey } from "../../support/gateway.ts";
+import { model, PATHS, startGateway, type TestKey, upstream as connectTo } from "../../support/gateway.ts";
 import { soon, until } from "../../support/soon.ts";
-import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { startUpstream } from "../../upstream/mod.ts";
+import { prompt, PROTOCOLS, STREAMED } from "../../upstream/replies.ts";
 
 const BUDGET_BYTES = 1_000_000;
 /** Sent and announced bytes of a slow body. */
@@ -78,4 +79,27 @@ Deno.test("bodies of one key leave a quarter of the budget to other keys", async
     status = response.status;
   }
   assertEquals(status, 200);
+});
+
+Deno.test("a body counts until its stream has ended, also if the client has left it", async () => {
+  const end = Promise.withResolvers<void>();
+  const [first = "", second = "", ...rest] = STREAMED.chat;
+  await using upstream = startUpstream(() => ({ steps: [first, second, end.promise, ...rest] }));
+  await using gateway = startGateway({
+    upstreams: { one: connectTo("openai", upstream.url) },
+    models: [model("acme/one", [{ upstream: "one", model: "real-one" }], { on_disconnect: "drain" })],
+    resource_limits: { body_budget_bytes: BUDGET_BYTES, json_body_bytes: 250_000 },
+  });
+  const other = await gateway.addKey();
+  const body = prompt("chat", { stream: true }, "x ".repeat(50_000));
+  const statusOf = async (key?: TestKey) => {
+    const response = await gateway.ask("chat", body, key && { key });
+    await response.body?.cancel();
+    return response.status;
+  };
+  // 100 KB of each open stream, and 400 KB of the body that is read: 750 KB in all.
+  for (const status of [200, 200, 200, 200, 429, 429]) assertEquals(await statusOf(), status);
+  assertEquals(await statusOf(other), 200);
+  end.resolve();
+  await until("the bodies no longer count", async () => await statusOf() === 200);
 });

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertLess, assertThrows } from "@std/assert";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
@@ -7,6 +7,7 @@ import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 import { skipIf } from "../../support/skip.ts";
+import { workedMs } from "../../support/turns.ts";
 import { type Outcome, streamEvents, streamFrames, STREAMS, USAGE } from "./upstream_streams.ts";
 
 const ORIGIN = { issuer: "openai" };
@@ -185,4 +186,20 @@ Deno.test("reader() reads calls with the same id, as in an answer that is not st
     const { blocks } = aggregateEvents(read([...frames, end].map((event) => ({ data: JSON.stringify(event) }))));
     assertEquals(blocks, responsesUpstream.readReply({ status: "completed", output: calls }, ORIGIN).blocks);
   }
+});
+
+Deno.test("reader() takes linear time for items that the final output has under other ids", () => {
+  const reader = responsesUpstream.reader(ORIGIN);
+  const calls = (name: string) =>
+    Array.from({ length: 4_000 }, (_, at): JsonObject => (
+      { type: "function_call", id: `${name}_i${at}`, call_id: `${name}_c${at}`, name: "f", arguments: "{}" }
+    ));
+  for (const [output_index, item] of calls("a").entries()) {
+    reader.push({ data: JSON.stringify({ type: "response.output_item.done", output_index, item }) });
+  }
+  const response = { status: "completed", output: calls("b") };
+  const start = workedMs();
+  reader.push({ data: JSON.stringify({ type: "response.completed", response }) });
+  // Comparing each with each takes a second.
+  assertLess(workedMs() - start, 400);
 });

@@ -3,7 +3,7 @@ import postgres from "postgres";
 import { GatewayError } from "../../../lib/errors.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { readPostgresAddress } from "../../../lib/store/postgres/address.ts";
-import { connect, isOutOfReach, NoAnswer } from "../../../lib/store/postgres/client.ts";
+import { connect, isOutOfReach, NoAnswer, openPool } from "../../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
@@ -210,6 +210,30 @@ postgresTest("holds and entries of a serving store do not wait for reports", asy
   await locked.end();
   await store.close();
 });
+
+postgresTest(
+  "a renewed pool leaves running queries the given time, and the new ones do not wait for them",
+  async () => {
+    await using database = await freshDatabase();
+    const open = () => connect(new Secret(database.url), 1);
+    await using locks = new AsyncDisposableStack();
+    const openClosing = (leftMs?: number) => locks.adopt(openPool(open, leftMs), (pool) => pool.close());
+    const [holder, patient, impatient, strict] = [openClosing(), openClosing(600_000), openClosing(1), openClosing()];
+    await holder.sql`SELECT pg_advisory_lock(1)`;
+    const waiting = [patient, impatient, strict].map(async ({ sql }) => await sql`SELECT pg_advisory_lock_shared(1)`);
+    const ended = waiting.slice(1).map((each) => assertRejects(() => each, Error, "CONNECTION_"));
+    const isWaiting = async () =>
+      (await holder.sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`).length === 3;
+    await until("all wait for the lock", isWaiting);
+    for (const pool of [patient, impatient, strict]) {
+      pool.renew();
+      assertEquals([...await pool.sql`SELECT 1 AS one`], [{ one: 1 }]);
+    }
+    await Promise.all(ended);
+    await holder.sql`SELECT pg_advisory_unlock(1)`;
+    assertEquals((await waiting[0])?.length, 1);
+  },
+);
 
 Deno.test("isOutOfReach() distinguishes an unusable database from an invalid query", () => {
   function answered(code: string): Error {

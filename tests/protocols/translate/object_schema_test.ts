@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { countedList } from "../../support/counted_list.ts";
-import { objectSchema } from "../../../lib/protocols/canonical/object_schema.ts";
+import { objectSchema } from "../../../lib/protocols/translate/object_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { workedMs } from "../../support/turns.ts";
 

@@ -3,14 +3,10 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { DatabaseSync } from "node:sqlite";
 import type { Page } from "puppeteer-core";
 import type { RunningDemo } from "./demo.ts";
-import { type ConsoleBrowser, NO_BROWSER, signIn, startBrowser, submit, textOf } from "./browser.ts";
+import { type ConsoleBrowser, signIn, submit, textOf } from "./browser.ts";
 
-Deno.test({ name: "operators in the console", ignore: NO_BROWSER }, async (t) => {
-  await using console = await startBrowser();
-  for (const [name, test] of Object.entries(TESTS)) await t.step(name, () => test(console));
-});
-
-const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
+/** The steps of an operator. */
+export const OPERATOR_TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
   async "a wrong admin key is refused, and the right one opens the overview"({ open, url, demo }) {
     await using tab = await open();
     await signIn(tab.page, { url, key: "wrong" });

@@ -9,7 +9,7 @@ import type { Meter } from "../billing/meter.ts";
 import type { AdmissionTerms } from "../billing/reservation.ts";
 import { costOfExtras, pricesAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
-import { longestMs } from "./targets.ts";
+import { longestMs } from "../request/targets.ts";
 
 /**
  * Reserves limits and budget for all images of a request at their requested size.
@@ -39,12 +39,11 @@ export async function admitReplay(
 function termsOf(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Omit<AdmissionTerms, "limitRequests" | "maxCost"> {
-  const { gateway, caller } = context;
-  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.arrivedAt };
+  const caller = requireCaller(context.caller);
   return {
     model,
-    ...pricesAt(model, priceTerms),
-    budgets: budgetClaims(requireCaller(caller), meter),
-    forMs: longestMs([{ model }], gateway.config),
+    ...pricesAt(model, { factor: caller.group.price_factor, now: meter.entry.arrivedAt }),
+    budgets: budgetClaims(caller, meter.entry),
+    forMs: longestMs([{ model }], context.gateway.config),
   };
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { smallestInstance } from "../../../lib/protocols/canonical/smallest_instance.ts";
-import { isInstance } from "../../../lib/protocols/canonical/json_schema_instance.ts";
+import { smallestInstance } from "../../../lib/upstreams/embedded/smallest_instance.ts";
+import { isInstance } from "../../../lib/upstreams/embedded/json_schema_instance.ts";
 import { type Json, parseJson } from "../../../lib/json/mod.ts";
 import { workedMs } from "../../support/turns.ts";
 

@@ -1,6 +1,7 @@
 /** Checks whether a value is an instance of a JSON Schema. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import { isOfType, numberIn, resolveRef } from "./smallest_instance.ts";
+import { resolveRef } from "../../protocols/canonical/json_schema_merge.ts";
+import { isOfType, numberIn } from "./smallest_instance.ts";
 
 /** Limit of nested schemas. */
 const MAX_DEPTH = 128;

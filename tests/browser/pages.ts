@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Page } from "puppeteer-core";
 import { violationsOf } from "./accessibility.ts";
-import { type ConsoleBrowser, NO_BROWSER, startBrowser } from "./browser.ts";
+import type { ConsoleBrowser } from "./browser.ts";
 
 /** Pages that are loaded side by side. */
 const TABS = 4;
@@ -10,11 +10,9 @@ const VIEWS = [380, 800, 1400].flatMap((width) => [[width, "light"], [width, "da
 /** Views whose accessibility is checked: each check takes a quarter of a second. */
 const CHECKED: ReadonlySet<string> = new Set(["380 light", "1400 dark"]);
 
-Deno.test({
-  name: "every page of the console fits, loads nothing from elsewhere, and has no accessibility violation",
-  ignore: NO_BROWSER,
-  async fn() {
-    await using console = await startBrowser();
+/** The rules of all pages. */
+export const PAGE_TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
+  async "every page fits, loads nothing from elsewhere, and has no accessibility violation"(console) {
     const paths = await pathsOf(console);
     assert(paths.length > 10, `${paths.length} pages`);
     const left = paths.values();
@@ -27,7 +25,7 @@ Deno.test({
     found.push(...await faultsOf(`${console.url}/sign-in`, signedOut.page), ...signedOut.faults);
     assertEquals(found, []);
   },
-});
+};
 
 /** Pages of the menu, and of keys and requests of every kind. */
 async function pathsOf({ open, operator, url }: ConsoleBrowser): Promise<string[]> {

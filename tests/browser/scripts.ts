@@ -1,12 +1,7 @@
 /** The scripts of single pages: the live tail, the streaming playground, and buttons that copy. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { violationsOf } from "./accessibility.ts";
-import { type ConsoleBrowser, NO_BROWSER, startBrowser, textOf } from "./browser.ts";
-
-Deno.test({ name: "scripts of the console's pages", ignore: NO_BROWSER }, async (t) => {
-  await using console = await startBrowser();
-  for (const [name, test] of Object.entries(TESTS)) await t.step(name, () => test(console));
-});
+import { type ConsoleBrowser, textOf } from "./browser.ts";
 
 const [MODEL, OTHER] = ["meridian/lyra-3", "borealis/atlas-2"];
 
@@ -21,7 +16,8 @@ async function ask({ demo }: ConsoleBrowser): Promise<string> {
   return response.headers.get("x-request-id") ?? "";
 }
 
-const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
+/** The cases of scripts. */
+export const SCRIPT_TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
   async "a request appears in the live tail, and no more after it is stopped"(console) {
     await using tab = await console.open(console.operator);
     const { page } = tab;

@@ -1,6 +1,6 @@
 /** Makes the smallest value that a JSON Schema allows, for embedded models that must answer in a given form. */
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import { mergeSchemas } from "./json_schema_merge.ts";
+import { mergeSchemas, resolveRef } from "../../protocols/canonical/json_schema_merge.ts";
 
 /** Limit of nested schemas. Deeper values would exceed the limits of request bodies when clients send them back. */
 const MAX_DEPTH = 56;
@@ -220,26 +220,6 @@ export function isOfType(value: Json, type: Json): boolean {
       return typeof value === "boolean";
     default:
       return false;
-  }
-}
-
-/** Returns the schema at a reference inside `root`; `true`, which allows anything, if there is none. */
-export function resolveRef(root: Json, ref: string): Json {
-  if (ref !== "#" && !ref.startsWith("#/")) return true;
-  let value: Json | undefined = root;
-  for (const part of ref.split("/").slice(1)) {
-    const key = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return true;
-    value = (value as JsonObject)[key];
-  }
-  return value ?? true;
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
   }
 }
 

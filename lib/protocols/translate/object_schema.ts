@@ -1,7 +1,6 @@
 /** Rewrites schemas of tool arguments for vendors that require an object without branches at the top. */
 import { isObject, type Json, type JsonObject, VALUE_WEIGHT, weigh, writeJson } from "../../json/mod.ts";
-import { mergeSchemas } from "./json_schema_merge.ts";
-import { resolveRef } from "./smallest_instance.ts";
+import { mergeSchemas, resolveRef } from "../canonical/json_schema_merge.ts";
 
 /** Limit of followed branches and references. */
 const MAX_BRANCHES = 1_000;

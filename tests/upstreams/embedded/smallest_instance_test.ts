@@ -1,5 +1,5 @@
 import { assertEquals, assertLess } from "@std/assert";
-import { smallestInstance } from "../../../lib/protocols/canonical/smallest_instance.ts";
+import { smallestInstance } from "../../../lib/upstreams/embedded/smallest_instance.ts";
 import { type Json, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { workedMs } from "../../support/turns.ts";
 

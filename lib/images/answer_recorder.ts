@@ -1,0 +1,95 @@
+/** Records the answers of claimed requests in the store, and retries while it cannot be written. */
+import { abortable } from "../abort.ts";
+import type { StartTimer } from "../start_timer.ts";
+import type { HeldClaim } from "./idempotency_claim.ts";
+import type { AnsweredRequest, ReplayCache, StoredAnswer } from "./replay_cache.ts";
+
+/** Dependencies of a recorder. */
+export interface AnswerRecorderParts {
+  cache: ReplayCache;
+  /** Lifetime of a stored answer, in milliseconds. */
+  windowMs: number;
+  later: StartTimer;
+  /** Called with the cause when only the fact that a request was answered is recorded. */
+  report: (cause: unknown) => void;
+}
+
+/** Interval between attempts, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** Time for which an answer that cannot be stored is kept in memory, in milliseconds, and most bytes of all of them. */
+const UNSTORED_MS = 30_000;
+const MAX_UNSTORED_BYTES = 64 * 1024 * 1024;
+
+/** Records answers. A request stays claimed until its answer is recorded, so that it is not done and charged again. */
+export class AnswerRecorder {
+  readonly #parts: AnswerRecorderParts;
+  readonly #closing = new AbortController();
+  /** Bytes of the answers that could not be stored yet. */
+  #unstoredBytes = 0;
+
+  constructor(parts: AnswerRecorderParts) {
+    this.#parts = parts;
+  }
+
+  /** Stores an answer and releases its claim. Resolves after the first attempt; others follow in the background. */
+  async store(request: AnsweredRequest, answer: StoredAnswer, claim: HeldClaim): Promise<void> {
+    try {
+      await this.#parts.cache.store(request, answer);
+    } catch (cause) {
+      return void this.#storeLater(request, { claim, answer, cause });
+    }
+    await claim.release();
+  }
+
+  /**
+   * Records that a request was done, and retries until that succeeds. The claim is released then, or runs out if the
+   * gateway is closed before.
+   */
+  async markDone(request: AnsweredRequest, claim: HeldClaim): Promise<void> {
+    const { cache, windowMs } = this.#parts;
+    for (let leftMs = windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RETRY_MS) {
+      try {
+        await cache.markDone(request);
+        return await claim.release();
+      } catch {
+        await this.#pause().catch(() => {});
+      }
+    }
+    claim.stopRenewing();
+  }
+
+  /** Ends all retries. */
+  close(): void {
+    this.#closing.abort(new DOMException("Closed", "AbortError"));
+  }
+
+  /** Retries to store an answer for a while, since a store may be unreachable for seconds. */
+  async #storeLater(
+    request: AnsweredRequest,
+    { claim, answer, cause }: { claim: HeldClaim; answer: StoredAnswer; cause: unknown },
+  ): Promise<void> {
+    const { length } = answer.body;
+    this.#unstoredBytes += length;
+    try {
+      const isShort = this.#unstoredBytes <= MAX_UNSTORED_BYTES;
+      for (let leftMs = UNSTORED_MS; isShort && leftMs > 0; leftMs -= RETRY_MS) {
+        await this.#pause();
+        const isStored = await this.#parts.cache.store(request, answer).then(() => true, () => false);
+        if (isStored) return await claim.release();
+      }
+    } catch {
+      // The gateway is being closed.
+    } finally {
+      this.#unstoredBytes -= length;
+    }
+    this.#parts.report(cause);
+    await this.markDone(request, claim);
+  }
+
+  #pause(): Promise<void> {
+    const elapsed = Promise.withResolvers<void>();
+    const cancel = this.#parts.later(elapsed.resolve, RETRY_MS);
+    return abortable(elapsed.promise, this.#closing.signal).finally(cancel);
+  }
+}
