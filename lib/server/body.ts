@@ -218,11 +218,11 @@ export class RequestBody implements MemoryReserver {
   release(isAnswered: boolean): void {
     this.#isReleased = true;
     const { budget } = this.#rules;
-    const factor = this.#reading === undefined ? 1 : JSON_MEMORY_FACTOR;
-    const keptBytes = this.#end === undefined ? 0 : Math.ceil(budget.bytes / factor);
+    const { bytes } = budget;
+    const keptBytes = this.#reading === undefined ? bytes : Math.ceil(bytes / JSON_MEMORY_FACTOR);
     if (this.#end === undefined || keptBytes < MIN_KEPT_BYTES) budget.release();
     else {
-      budget.release(budget.bytes - keptBytes);
+      budget.release(bytes - keptBytes);
       void this.#end.then(() => budget.release());
     }
     if (!isAnswered) this.#reading?.catch(() => {});

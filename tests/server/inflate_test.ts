@@ -149,6 +149,7 @@ Deno.test("large bodies are decompressed one at a time, and at most 64 wait", as
       headers: new Headers({ "content-encoding": "deflate" }),
       limits: { ...TEST_LIMITS, jsonBytes: size, budgetBytes: Infinity },
       budget: {
+        bytes: 0,
         reserve(bytes: number, limit: number) {
           reservation.reserve(bytes, limit);
           peak = Math.max(peak, budget.usedBytes);

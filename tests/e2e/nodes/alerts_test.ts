@@ -1,11 +1,12 @@
 /** Alerts of two gateways on one database: one webhook for each event, also when a gateway or the database ends. */
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertLess, assertStringIncludes } from "@std/assert";
+import postgres from "postgres";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { eventually, soon } from "../../support/soon.ts";
 import { assertSigned, startReceiver } from "../../support/webhook_receiver.ts";
 import { type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { ask, configWith, counted, envFor, SECRET, webhooksOf } from "../alerts/alerted.ts";
-import { end, type Node, startCluster } from "./cluster.ts";
+import { type Cluster, end, type Node, startCluster } from "./cluster.ts";
 
 const ignore = !(HAS_POSTGRES && HAS_REDIS);
 
@@ -56,31 +57,47 @@ Deno.test({
   name: "an alert sent but not marked by a killed gateway is sent by the other with the same id",
   ignore,
   async fn() {
-    await using receiver = startReceiver();
-    const unanswered = Promise.withResolvers<Response>();
-    const arrived = Promise.withResolvers<void>();
-    receiver.answer = () => {
-      arrived.resolve();
-      return unanswered.promise;
-    };
-    await using upstream = startUpstream(counted);
-    await using cluster = await startCluster({ config: configWith(upstream), env: envFor(receiver), nodes: 1 });
-    const [one] = cluster.nodes as [Node];
-    for (let count = 0; count < 2; count++) assertEquals(await ask(one), 200);
-    await soon("a webhook", arrived.promise);
-    end(one);
-    await one.ended;
-    unanswered.resolve(new Response(null));
-    receiver.answer = () => new Response(null, { status: 200 });
-    const two = await cluster.add();
-    const [once, again] = await webhooksOf(receiver, "budget.threshold", 2);
-    assertEquals(again?.body, once?.body);
-    await quiet();
-    assertEquals(receiver.received.length, 2);
-    two.kill("SIGTERM");
-    assertStringIncludes((await two.ended).err, `"event":"alert_delivered","alert_id":"${once?.body.id}"`);
+    for (let tries = 1; !await isSentAgain(); tries++) assertLess(tries, 3);
   },
 });
+
+/** False if a busy machine starved the database: a gateway keeps its alerts in memory then. */
+async function isSentAgain(): Promise<boolean> {
+  await using receiver = startReceiver();
+  const unanswered = Promise.withResolvers<Response>();
+  const arrived = Promise.withResolvers<void>();
+  receiver.answer = () => {
+    arrived.resolve();
+    return unanswered.promise;
+  };
+  await using upstream = startUpstream(counted);
+  await using cluster = await startCluster({ config: configWith(upstream), env: envFor(receiver), nodes: 1 });
+  const [one] = cluster.nodes as [Node];
+  for (let count = 0; count < 2; count++) assertEquals(await ask(one), 200);
+  await soon("a webhook", arrived.promise);
+  end(one);
+  await one.ended;
+  if (await storedAlerts(cluster) === 0) return false;
+  unanswered.resolve(new Response(null));
+  receiver.answer = () => new Response(null, { status: 200 });
+  const two = await cluster.add();
+  const [once, again] = await webhooksOf(receiver, "budget.threshold", 2);
+  assertEquals(again?.body, once?.body);
+  await quiet();
+  assertEquals(receiver.received.length, 2);
+  two.kill("SIGTERM");
+  assertStringIncludes((await two.ended).err, `"event":"alert_delivered","alert_id":"${once?.body.id}"`);
+  return true;
+}
+
+async function storedAlerts({ postgres: { url } }: Cluster): Promise<number> {
+  const sql = postgres(url, { max: 1 });
+  try {
+    return (await sql`SELECT FROM alerts`).count;
+  } finally {
+    await sql.end();
+  }
+}
 
 Deno.test({
   name: "gateways report an outage of their database and its end",
