@@ -222,16 +222,25 @@ async function startEngine({ program, args, who, folder, url, reserved, isUp, st
   };
 }
 
-/** A server may have a process for each connection. The first one gets the signal first, so that it forks no others. */
-function signalAll(pid: number, signal: Deno.Signal): void {
+/**
+ * Sends a signal to a server and its processes, of which it may have one for each connection. The first one gets it
+ * first, so that it forks no others.
+ */
+function signalAll(pid: number, signal: "SIGSTOP" | "SIGCONT"): void {
   Deno.kill(pid, signal);
-  const children = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).split(" ").filter((word) => word !== "");
-  for (const child of children) {
-    try {
-      Deno.kill(Number(child), signal);
-    } catch (error) {
-      // It has ended since.
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+  // The list may miss some as long as others end. It is complete once all of it are stopped.
+  for (let isMore = true; isMore;) {
+    isMore = false;
+    for (const child of Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean)) {
+      try {
+        const isStopped = /\) T/.test(Deno.readTextFileSync(`/proc/${child}/stat`));
+        if (isStopped === (signal === "SIGSTOP")) continue;
+        Deno.kill(Number(child), signal);
+        isMore = true;
+      } catch (error) {
+        // It has ended since.
+        if (!(error instanceof Deno.errors.NotFound) && !/No such process/.test(String(error))) throw error;
+      }
     }
   }
 }
