@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Secret } from "../secret.ts";
+import { startCallTimeout, startTimer } from "../start_timer.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
 
 /** Thrown if Redis did not answer. It may have run the script nevertheless. */
@@ -27,12 +28,6 @@ const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
-
-/**
- * Number of timers that a timeout consists of. A stall of this process's event loop uses up at most one of them,
- * because Redis may have received the call only after the stall.
- */
-const TIMERS_PER_TIMEOUT = 5;
 
 /** Most turns of the event loop after a timeout in which replies that have already arrived are still read. */
 const MAX_CHECKS = 10;
@@ -108,25 +103,21 @@ export class RedisConnection {
   /** Waits for a reply with a timeout. Loses the connection after it, once all replies that have arrived are read. */
   #withTimeout<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
-      const wait = (parts: number): void => {
-        if (parts === 0) check({ checksLeft: MAX_CHECKS, seen: -1 });
-        else timer = setTimeout(() => wait(parts - 1), ms / TIMERS_PER_TIMEOUT);
-      };
       const check = ({ checksLeft, seen }: { checksLeft: number; seen: number }): void => {
         if (checksLeft === 0 || seen === this.#replyCount) return this.#lose("timeout");
         const now = this.#replyCount;
-        timer = setTimeout(() => check({ checksLeft: checksLeft - 1, seen: now }), 0);
+        cancelTimer = startTimer(() => check({ checksLeft: checksLeft - 1, seen: now }), 0);
       };
       const settle = (): void => {
         this.#replyCount++;
-        clearTimeout(timer);
+        cancelTimer();
         this.#rejectPending.delete(fail);
       };
       const fail = (error: RedisUnreachable): void => {
         settle();
         reject(error);
       };
-      let timer = setTimeout(() => wait(TIMERS_PER_TIMEOUT - 1), ms / TIMERS_PER_TIMEOUT);
+      let cancelTimer = startCallTimeout(() => check({ checksLeft: MAX_CHECKS, seen: -1 }), ms);
       this.#rejectPending.add(fail);
       reply.then((value) => {
         settle();

@@ -2,7 +2,7 @@
 import type { Log } from "../../log_events.ts";
 import { faultOf } from "../../causes.ts";
 import { GatewayError, nameOf } from "../../errors.ts";
-import type { StartTimer } from "../../start_timer.ts";
+import { startCallTimeout, type StartTimer } from "../../start_timer.ts";
 
 /** Dependencies of `Reach`. */
 export interface ReachParts {
@@ -189,15 +189,13 @@ export class Reach {
     if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
     const late = Promise.withResolvers<never>();
     const giveUp = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
-    // After a stall of this process, the answer may have arrived together with the timer. The second timer gives it one
-    // more turn of the event loop to be read first.
-    let cancelTimer = this.#parts.later(() => cancelTimer = this.#parts.later(giveUp, 0), ANSWER_TIMEOUT_MS);
+    const cancelTimeout = startCallTimeout(giveUp, ANSWER_TIMEOUT_MS, this.#parts.later);
     this.#endWaits.add(giveUp);
     try {
       return await Promise.race([answer, late.promise]);
     } finally {
       this.#endWaits.delete(giveUp);
-      cancelTimer();
+      cancelTimeout();
     }
   }
 

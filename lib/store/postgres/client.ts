@@ -1,6 +1,7 @@
 /** Opens connections to a Postgres database, classifies their errors, and migrates the tables. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
+import { startCallTimeout } from "../../start_timer.ts";
 import { type Migrated, newerStore, StoreError } from "../store.ts";
 import { outOfReach } from "../outage/reachability.ts";
 import { readPostgresAddress } from "./address.ts";
@@ -150,20 +151,14 @@ export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
 
-/** Additional time for an answer after the timeout, in milliseconds, in case this process has stalled. */
-const GRACE_MS = 50;
-
 /** Awaits a promise with a timeout. @throws {NoAnswer} after that time */
 export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
-  // A second timer, so that an answer that has already arrived is read first.
-  let timer = setTimeout(() => {
-    timer = setTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), GRACE_MS);
-  }, ms);
+  const cancelTimeout = startCallTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), ms);
   try {
     return await Promise.race([answer, late.promise]);
   } finally {
-    clearTimeout(timer);
+    cancelTimeout();
     answer.catch(() => {});
   }
 }
@@ -177,10 +172,10 @@ const CONNECTION_ERRORS = new Set([
 
 /**
  * SQLSTATEs of a server that cannot be used: connection lost (08), authentication failed (28), no such database
- * (3D000), out of disk, memory or connections (53), shutting down or starting (57P), read-only after a failover
- * (25006).
+ * (3D000), out of disk, memory or connections (53, but not 53400, the limit of one query), shutting down or starting
+ * (57P), read-only after a failover (25006).
  */
-const UNUSABLE_SERVER = /^(?:08|28|53|57P|3D000|25006)/;
+const UNUSABLE_SERVER = /^(?:08|28|53[0-3]00|57P|3D000|25006)/;
 
 /** Returns whether an error means that the database is unreachable, and not that the query was invalid. */
 export function isOutOfReach(error: unknown): boolean {
