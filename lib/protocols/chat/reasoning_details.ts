@@ -5,7 +5,7 @@
 import { readSignature, REDACTED_ID, signatureBlock, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { numberOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import type { ChatWriteContext } from "./write_parts.ts";
@@ -86,20 +86,26 @@ function encryptedEntries(
 function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
   const blocks: ContentBlock[] = [];
   // The last entry if it is unsigned: the next entry may have its encrypted part.
-  let unsigned: { block: ReasoningBlock; type: Json; id: string | undefined } | undefined;
+  let unsigned: { block: ReasoningBlock; type: Json; id: string | undefined; index: number | undefined } | undefined;
   for (const entry of entries) {
     const id = stringOf(entry.id);
+    const index = numberOf(entry.index);
     const previous = unsigned;
     unsigned = undefined;
     switch (entry.type) {
       case "reasoning.text": {
-        const signature = stringOf(entry.signature);
-        const block = signedText(
-          stringOf(entry.text) ?? "",
-          signature ? readEntrySignature(signature, entry) : undefined,
-        );
-        if (block.text !== "" || block.signature !== undefined) blocks.push(block);
-        if (block.signature === undefined) unsigned = { block, type: entry.type, id };
+        const value = stringOf(entry.signature);
+        const piece = signedText(stringOf(entry.text) ?? "", value ? readEntrySignature(value, entry) : undefined);
+        // Some clients send back the pieces of a stream instead of joining them.
+        const isFurther = previous?.type === entry.type && index !== undefined && previous.index === index;
+        const block = isFurther ? previous.block : piece;
+        if (isFurther) {
+          block.text += piece.text;
+          if (piece.signature !== undefined) block.signature = piece.signature;
+        } else {
+          blocks.push(block);
+        }
+        if (block.signature === undefined) unsigned = { block, type: entry.type, id, index };
         break;
       }
       case "reasoning.summary": {
@@ -108,7 +114,7 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
           previous.block.text += `\n\n${text}`;
           unsigned = previous;
         } else {
-          unsigned = { block: { type: "reasoning", text }, type: entry.type, id };
+          unsigned = { block: { type: "reasoning", text }, type: entry.type, id, index };
           blocks.push(unsigned.block);
         }
         break;
@@ -123,7 +129,7 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
         blocks.push({ type: "vendor_specific", from: "chat", value: entry });
     }
   }
-  return blocks;
+  return blocks.filter((block) => block.type !== "reasoning" || block.text !== "" || block.signature !== undefined);
 }
 
 /** True if encrypted reasoning belongs to the unsigned entry before it: OpenAI's texts are summaries. */

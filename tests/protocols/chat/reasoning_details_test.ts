@@ -120,6 +120,14 @@ Deno.test("entries of other gateways are read by format, else by shape", () => {
       [{ type: "reasoning.text", text: "plan" }, { type: "reasoning.text", text: "" }],
       [{ type: "reasoning", text: "plan" }],
     ],
+    // The last piece of a text.
+    [
+      [
+        { type: "reasoning.text", text: "", signature: null, format: OPENAI, id: "rs_9", index: 0 },
+        { type: "reasoning.encrypted", data: "gAAA", id: "rs_9", format: OPENAI, index: 1 },
+      ],
+      [{ type: "reasoning", text: "", signature: { issuer: "openai", value: "gAAA", id: "rs_9" } }],
+    ],
     [
       [{ type: "reasoning.server_tool_call", tool_name: "t", index: 3 }],
       [{

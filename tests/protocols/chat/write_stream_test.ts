@@ -7,8 +7,8 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { readReasoning } from "../../../lib/protocols/chat/reasoning_details.ts";
-import { objectOf } from "../../../lib/protocols/members.ts";
-import { accumulate } from "./accumulate.ts";
+import { objectOf, objectsOf } from "../../../lib/protocols/members.ts";
+import { accumulate, chunksOf } from "./accumulate.ts";
 import { REPLIES } from "./replies.ts";
 import { request, responseContextOf } from "./requests.ts";
 
@@ -55,9 +55,14 @@ Deno.test("writer() agrees with writeReply()", () => {
 Deno.test("writer() sends clients of OpenRouter every reasoning text once in the details, to be read back", () => {
   for (const [name, { blocks }] of Object.entries(REPLIES)) {
     const wanted = blocks.filter((block) => block.type === "reasoning");
-    const { choices } = accumulate(stream(inPieces(eventsOf(replyOf(name))), { ...STREAM, usage: { include: true } }));
+    const frames = stream(inPieces(eventsOf(replyOf(name))), { ...STREAM, usage: { include: true } });
+    const { choices } = accumulate(frames);
     const message = Array.isArray(choices) ? objectOf(objectOf(choices[0])?.message) : undefined;
     assertEquals<unknown>(readReasoning({ reasoning_details: message?.reasoning_details ?? [] }), wanted, name);
+    const pieces = chunksOf(frames).flatMap(({ choices }) =>
+      objectsOf(choices).flatMap(({ delta }) => objectsOf(objectOf(delta)?.reasoning_details))
+    );
+    assertEquals<unknown>(readReasoning({ reasoning_details: pieces }), wanted, `${name}, in pieces`);
     assertEquals(message?.reasoning ?? "", wanted.map(({ text }) => text).filter(Boolean).join("\n\n"), name);
   }
 });
