@@ -1,6 +1,6 @@
 /** Counts the input tokens of requests without sending them to an upstream, and serves this in the messages protocol. */
 import { requireCaller } from "../access/permissions.ts";
-import { createAdmissionQueue } from "../admission_queue.ts";
+import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -8,7 +8,7 @@ import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { COUNTED_AT_ONCE, loadTokenCounter } from "../o200k/mod.ts";
 import { documentSize, type ObjectText } from "../json/mod.ts";
-import { runSlicedNow } from "../scheduler.ts";
+import { LONG_TEXT_CHARS, runSlicedNow } from "../scheduler.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { ClientPermissions } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -23,21 +23,27 @@ export function countingPermissions({ caller }: RouteContext): ClientPermissions
 }
 
 /**
- * Most prompts that are counted in slices at a time. Requests with long bodies of other keys wait for a slice of each of
- * them at each of their own steps: 100 prompts of 350 KB delayed a request of 600 KB from 0.1 to 6 seconds.
+ * Most prompts of a queue that are counted in slices at a time. Requests with long bodies of other keys wait for a slice
+ * of each of them at each of their own steps: 100 prompts of 350 KB delayed a request of 600 KB from 0.1 to 6 seconds.
  */
-const MAX_LONG_COUNTS = 4;
+const MAX_COUNTS = 4;
 
 /** The prompts of all keys that are counted in slices wait here. */
-const longCounts = createAdmissionQueue({
-  concurrent: MAX_LONG_COUNTS,
-  waiting: 64,
-  waitMs: 60_000,
-  busy: () =>
-    new GatewayError("limited", "Cannot count another long prompt now: too many are being counted", {
-      retryAfterMs: 2_000,
-    }),
-});
+const counts = countQueue();
+/** Longer prompts wait apart: each may take many seconds, for which others would wait. */
+const longCounts = countQueue();
+
+function countQueue(): AdmissionQueue {
+  return createAdmissionQueue({
+    concurrent: MAX_COUNTS,
+    waiting: 64,
+    waitMs: 60_000,
+    busy: () =>
+      new GatewayError("limited", "Cannot count another long prompt now: too many are being counted", {
+        retryAfterMs: 2_000,
+      }),
+  });
+}
 
 /**
  * Counts a prompt that is not sent to an upstream.
@@ -53,8 +59,9 @@ export async function countInput(
   },
 ): Promise<number> {
   const counter = await loadTokenCounter();
-  if (documentSize(body) <= COUNTED_AT_ONCE) return await countPrompt(prompt, counter);
-  const leave = await longCounts.enter(signal, requireCaller(caller));
+  const size = documentSize(body);
+  if (size <= COUNTED_AT_ONCE) return await countPrompt(prompt, counter);
+  const leave = await (size > LONG_TEXT_CHARS ? longCounts : counts).enter(signal, requireCaller(caller));
   try {
     await writeLongParts(prompt);
     return await countPrompt(prompt, counter, signal);
