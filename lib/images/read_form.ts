@@ -8,7 +8,7 @@ import { readMultipart } from "./multipart.ts";
 const MAX_TEXT_BYTES = 256 * 1024;
 
 /**
- * Reads the form. Its bytes count against the memory for request bodies until the handler has returned its response.
+ * Reads the form. Its bytes count against the memory for request bodies until the request has ended.
  * @throws {GatewayError} `invalid` for any other body, and the errors of `readMultipart`
  */
 export async function readForm(

@@ -123,7 +123,7 @@ export interface BodyProgress {
   bodyArrived: () => void;
 }
 
-/** Reads the body of one request, once. Its memory stays reserved until `release`. */
+/** Reads the body of one request, once. Its memory stays reserved until `release`, a part of it perhaps longer. */
 export class RequestBody implements MemoryReserver {
   readonly #request: Request;
   readonly #rules: BodyRules;

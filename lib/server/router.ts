@@ -54,7 +54,8 @@ export interface RouteContext {
    */
   refuseCredential(error: GatewayError): never;
   /**
-   * Reserves memory for a body that the handler reads by itself, until the handler has returned its response.
+   * Reserves memory for a body that the handler reads by itself, until the handler has returned its response and the
+   * promise of `keepBody` has resolved.
    * @param bytes memory to reserve, in bytes
    * @param received how many of the bytes the client has sent; absent: all
    * @throws {GatewayError} `limited` if all bodies, or those of the caller's key, take too much memory

@@ -31,8 +31,8 @@ const NO_EDITS: Edits = {};
 const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity };
 
 /**
- * Writes the body. It removes dropped members, members that ask for the default or are only for the gateway, and applies the edits of the
- * relay, the vendor's quirks, and the target's model id. Everything else keeps the client's spelling.
+ * Writes the body. It removes dropped members, members that ask for the default or are only for the gateway, and applies
+ * the edits of the relay, the vendor's quirks, and the target's model id. Everything else keeps the client's spelling.
  * @throws {GatewayError} `invalid` if the client requires all parameters and one is dropped
  */
 export function relayBody(
