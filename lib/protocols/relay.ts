@@ -1,6 +1,6 @@
 /** The interface for relaying text unchanged between clients and upstreams of the same protocol. */
 import type { GatewayError } from "../errors.ts";
-import { type Edits, findValue, type JsonObject, type ObjectText, scanElements } from "../json/mod.ts";
+import { type Edits, findValue, type ObjectText, scanElements } from "../json/mod.ts";
 import { replaceSpan, type Span } from "../text.ts";
 import type { Frame, ResponseContext } from "./codec.ts";
 
@@ -21,7 +21,7 @@ export interface Relay {
   /** Returns the edits of a request body that set the model; absent: the member `model` is set. */
   modelEdits?(model: string): Edits;
   /** Returns the names of members that ask for the default, which vendors refuse; absent: there are none. */
-  unsetMembers?(request: JsonObject): string[];
+  unsetMembers?(body: ObjectText): string[];
   /** Returns further edits of the body of a streaming request; absent: there are none. */
   streamEdits?(body: ObjectText): Edits;
   /** Returns further edits of the body of a request whose answer is stored; absent: there are none. */

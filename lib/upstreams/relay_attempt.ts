@@ -39,7 +39,7 @@ export function relayBody(
   { client, prompt, model, target, dropped }: Call,
   { relay, quirk }: { relay: Relay; quirk: Quirk },
 ): ResendableBody {
-  const unset = relay.unsetMembers?.(client.body.scanned?.head ?? client.responseContext.request) ?? [];
+  const unset = relay.unsetMembers?.(client.body) ?? [];
   const removed = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = removed.length === 0 ? client.body : without(client.body.text, removed);
   const streamEdits = prompt.stream ? relay.streamEdits?.(body) ?? NO_EDITS : NO_EDITS;

@@ -244,7 +244,15 @@ async function relayedBody(protocol: Protocol, text: string): Promise<string> {
   // Gemini has it in the URL.
   const request = { ...parsed, model: "acme/thinker" };
   const prompt = CLIENTS[protocol].readPrompt(request);
-  const responseContext = { ...responseContextOf(protocol, request), prompt };
+  const responseContext = {
+    ...responseContextOf(protocol, request),
+    prompt,
+    get request() {
+      // With a limit for a budget, this would parse the whole body.
+      assert(protocol !== "chat", "a chat body is edited as text");
+      return request;
+    },
+  };
   const relayed = (body: ObjectText) =>
     relayBody({
       prompt,

@@ -30,7 +30,11 @@ const DEFAULTS = [["max_tokens", -1], ["max_completion_tokens", -1], ["reasoning
 
 /** Requests to upstreams always ask for the usage, because the gateway bills by it. */
 export const chatRelay: Relay = {
-  unsetMembers: (request) => DEFAULTS.flatMap(([name, value]) => request[name] === value ? [name] : []),
+  unsetMembers: (body) =>
+    DEFAULTS.flatMap(([name, value]) => {
+      const text = memberText(body, name);
+      return text !== undefined && parsePlain(text) === value ? [name] : [];
+    }),
   streamEdits(body) {
     const streamOptions = memberText(body, "stream_options");
     return {
