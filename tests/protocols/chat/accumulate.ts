@@ -45,7 +45,10 @@ export function accumulate(frames: readonly Frame[]): JsonObject {
   };
 }
 
-/** As the Python SDK joins deltas: text other than a type grows, lists of entries with an index are merged, null is nothing yet. */
+/**
+ * As the Python SDK joins deltas: text other than a type grows, lists of entries with an index are merged, null is
+ * nothing yet.
+ */
 function merge(into: JsonObject, delta: JsonObject): void {
   for (const [name, value] of Object.entries(delta)) {
     const had = into[name];
