@@ -62,9 +62,12 @@ export class HealthTracker {
       probe?: UpstreamProbe;
     },
   ): void {
-    const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
+    const targets = models.flatMap((model) => model.targets);
+    const configured = new Set(targets.map(targetName));
     for (const [name, health] of this.#targets) if (!configured.has(name)) this.#remove(name, health);
-    const upstreams = new Set(models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
+    // A target that an earlier configuration had, too, is new.
+    for (const target of targets) if (this.#byObject.get(target)?.isRemoved) this.#byObject.delete(target);
+    const upstreams = new Set(targets.map(({ upstream }) => upstream));
     for (const [upstream, check] of this.#keyChecks) {
       if (upstreams.has(upstream)) continue;
       this.#keyChecks.delete(upstream);
