@@ -82,7 +82,7 @@ export class EntryDraft {
   }
 
   /**
-   * Records the start of an attempt.
+   * Records the start of an attempt, and forgets the facts of the one before it.
    * @param target the model at the upstream, with its prices if they are known
    * @param affinity absent if there was no choice of targets, or no conversation
    */
@@ -92,6 +92,8 @@ export class EntryDraft {
     this.#upstream = upstream;
     this.target = target;
     this.vendorRequestId = undefined;
+    this.dropped = [];
+    this.outputLimit = undefined;
   }
 
   /** Records the end of an attempt. Adds the upstream's id to a successful one. */

@@ -125,7 +125,10 @@ async function checkDatabase(notes: Notes, path: string): Promise<void> {
     else if (version === 0) notes.ok("It has no tables yet; the next start creates them");
     else notes.ok(`Its tables have schema ${version}; the next start migrates them to ${MIGRATIONS.length}`);
   } catch (error) {
-    notes.error(`It cannot be used: ${reasonOf(error)}`, "Start the version that wrote it, or restore a backup");
+    notes.error(
+      `It cannot be used: ${reasonOf(error)}`,
+      "Repair the file or its permissions. For a newer version, start that version or restore a backup",
+    );
   }
 }
 

@@ -84,7 +84,8 @@ export class AnswerRecorder {
       this.#unstoredBytes -= length;
     }
     this.#parts.report(cause);
-    await this.markDone(request, claim);
+    // Returned without waiting, so that this call, and with it the answer, does not stay in memory until it succeeds.
+    return this.markDone(request, claim);
   }
 
   #pause(): Promise<void> {

@@ -62,9 +62,12 @@ export class HealthTracker {
       probe?: UpstreamProbe;
     },
   ): void {
-    const configured = new Set(models.flatMap(({ targets }) => targets.map(targetName)));
+    const targets = models.flatMap((model) => model.targets);
+    const configured = new Set(targets.map(targetName));
     for (const [name, health] of this.#targets) if (!configured.has(name)) this.#remove(name, health);
-    const upstreams = new Set(models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
+    // A target that an earlier configuration had, too, is new.
+    for (const target of targets) if (this.#byObject.get(target)?.isRemoved) this.#byObject.delete(target);
+    const upstreams = new Set(targets.map(({ upstream }) => upstream));
     for (const [upstream, check] of this.#keyChecks) {
       if (upstreams.has(upstream)) continue;
       this.#keyChecks.delete(upstream);
@@ -82,6 +85,7 @@ export class HealthTracker {
 
   #remove(name: string, health: TargetHealth): void {
     this.#targets.delete(name);
+    health.isRemoved = true;
     for (const scope of health.openScopes()) {
       this.#changed(health, scope, { change: "closed", forMs: 0, isRemoved: true });
     }
@@ -109,7 +113,7 @@ export class HealthTracker {
     if (health === undefined) {
       health = new TargetHealth(target, this.#breaker.windowMs);
       this.#targets.set(name, health);
-      // Its permits are still reported when a reload has removed the target.
+      // Its permits are still reported when a reload has removed the target, and must not add it again.
       this.#byObject.set(health.target, health);
     }
     this.#byObject.set(target, health);
@@ -167,10 +171,14 @@ export class HealthTracker {
     return { why: quarantineMs > 0 ? "quarantined" : openMs > 0 ? "open" : "cooling", waitMs };
   }
 
-  /** Counts an outcome. An answer that begins and then breaks off is reported twice, and counts as a failure. */
+  /**
+   * Counts an outcome. An answer that begins and then breaks off is reported twice, and counts as a failure. The outcome
+   * at a target that a reload has removed does not count: nothing would ever end a condition that it began.
+   */
   report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(permit.target);
+    if (health.isRemoved) return;
     if (outcome.type !== "neither") health.recent.add(permit, outcome.type === "success");
     switch (outcome.type) {
       case "success":
@@ -226,8 +234,7 @@ export class HealthTracker {
     const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#withJitter);
     this.#changed(health, scope, { change: "opened", forMs });
     const { epoch } = breaker;
-    const name = targetName(health.target);
-    const isCurrent = () => breaker.epoch === epoch && this.#targets.get(name) === health;
+    const isCurrent = () => breaker.epoch === epoch && !health.isRemoved;
     this.#later(() => {
       if (!isCurrent()) return;
       this.#changed(health, scope, { change: "half_open", forMs: 0 });

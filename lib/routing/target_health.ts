@@ -29,6 +29,8 @@ export class TargetHealth {
   readonly firstMs = new SpeedSamples();
   readonly tokensPerSecond = new SpeedSamples();
   readonly retryBudget = new RetryBudget();
+  /** True once no model has the target any more. */
+  isRemoved = false;
   /** Failures since the last success. */
   streak = new FailureStreak();
   /** Permit of the last success. */

@@ -92,6 +92,7 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   assertEquals(await ledger.readAvailable(BUDGET), 6_000n);
   assertEquals(await remaining(limiter), [4, 700, 1]);
   meter.entry.beginAttempt("first");
+  Object.assign(meter.entry, { vendorRequestId: "v1", dropped: ["seed"], outputLimit: { cap: 5 } });
   meter.entry.beginAttempt("second");
   await clock.pass(120);
   meter.entry.recordFirstOutput();

@@ -605,6 +605,21 @@ Deno.test("a refused key is not reported as accepted if a reload removes its ups
   assertEquals([timers(), health.snapshot()], [0, []]);
 });
 
+Deno.test("requests that end after a reload has removed their target change nothing", async () => {
+  const [one, other] = [permitRequest(place("a")), permitRequest(place("b"))];
+  const { admit, send, health, state, changes, answers, probed, timers } = clocked();
+  answers.a = "refused";
+  const permits = Array.from({ length: 6 }, () => admit(one));
+  health.reconfigure({ breaker: BREAKER, models: [other.model] });
+  for (const [index, permit] of permits.entries()) health.report(permit, index < 5 ? UNREACHABLE : { type: "refused" });
+  await settle();
+  assertEquals([changes, probed, timers()], [[], [], 0]);
+  // The next reload may bring it back.
+  health.reconfigure({ breaker: BREAKER, models: [one.model, other.model] });
+  send(one, 5, UNREACHABLE);
+  assertEquals(state(one.target), "open");
+});
+
 Deno.test("failures take out at most half of a model's targets, refused keys any number", async () => {
   const names = ["a", "b", "c", "d", "e"];
   for (let count = 1; count <= names.length; count++) {

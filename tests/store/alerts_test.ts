@@ -53,3 +53,16 @@ Deno.test(
       }
     }),
 );
+
+Deno.test(
+  "a start that a node adds after another node's later end is ignored, unless it is much older",
+  OPTIONS,
+  () =>
+    inDatabase(2, async (one, two) => {
+      assertEquals(await one?.add(alert("a", { at: 10_000 })), "added");
+      assertEquals(await one?.add(alert("b", { at: 20_000, begins: false })), "added");
+      assertEquals(await two?.add(alert("c", { at: 19_999 })), "known");
+      assertEquals(await two?.add(alert("d", { at: 20_100, begins: false })), "known");
+      assertEquals(await two?.add(alert("e", { at: 14_999 })), "added");
+    }),
+);

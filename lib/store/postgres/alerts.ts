@@ -2,6 +2,12 @@
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import type { Sql } from "./client.ts";
 
+/**
+ * A start of a condition is ignored if another node has recorded an end that is later by at most this many milliseconds:
+ * it belongs to the condition that has ended, and was delayed.
+ */
+const MAX_DELAY_MS = 5_000;
+
 /** Opens the alerts of a migrated database. Nodes may use them concurrently, as each change is one statement. */
 export function openPostgresAlerts(sql: Sql): AlertStore {
   return {
@@ -13,7 +19,8 @@ export function openPostgresAlerts(sql: Sql): AlertStore {
           SELECT ${subject}, true, ${at}::bigint, ${rememberUntil}::bigint
           WHERE ${begins}::boolean AND NOT EXISTS (SELECT FROM alerts WHERE id = ${id})
           ON CONFLICT (subject) DO UPDATE SET active = true, at = excluded.at, remember_until = excluded.remember_until
-          WHERE NOT s.active OR s.at <= ${repeat}::bigint
+          WHERE NOT s.active AND s.at NOT BETWEEN ${at + 1}::bigint AND ${at + MAX_DELAY_MS}::bigint
+            OR s.at <= ${repeat}::bigint
           RETURNING 1
         ), ended AS (
           UPDATE alert_states SET active = false, at = ${at}::bigint, remember_until = ${rememberUntil}::bigint

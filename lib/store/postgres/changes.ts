@@ -13,6 +13,9 @@ const DOWN_POLL_INTERVAL_MS = 500;
 /** Longest duration of a poll, in milliseconds: a stalled database does not answer. */
 const POLL_TIMEOUT_MS = 1_500;
 
+/** Longest wait for a read of a key, in milliseconds. */
+export const READ_TIMEOUT_MS = 2_000;
+
 /** Most changed keys that a poll reads. If more have changed, all cached keys become invalid instead. */
 const MAX_CHANGED_KEYS = 1_000n;
 
@@ -55,6 +58,8 @@ export class Changes {
   /** Monotonic time at which the last successful poll began. */
   #polledAt = -Infinity;
   #downSince: number | undefined;
+  /** Monotonic time of the last call of `stalled`. */
+  #stalledAt = -Infinity;
   #failure: unknown;
   #polling: Promise<void> | undefined;
   /** A poll that begins after the current one. */
@@ -97,11 +102,13 @@ export class Changes {
   }
 
   /**
-   * Waits for the poll in progress, or for a new one, because a call on another connection has failed. Returns whether
-   * the database answers.
+   * Waits for the poll in progress, or for a new one, because the read of a key has failed. Returns whether the database
+   * answers.
    */
   async checkNow(failure: unknown): Promise<boolean> {
-    if (isTimeout(failure)) this.#parts.stalled();
+    // A read that began before the last replacement says nothing about the new connections.
+    const isOld = this.#parts.monotonic() - this.#stalledAt < READ_TIMEOUT_MS;
+    if (isTimeout(failure) && !isOld) this.#stall();
     await this.#startPoll();
     return this.#downSince === undefined;
   }
@@ -189,6 +196,11 @@ export class Changes {
     }
   }
 
+  #stall(): void {
+    this.#stalledAt = this.#parts.monotonic();
+    this.#parts.stalled();
+  }
+
   #reportKeys(changed: readonly ReadKey[] | "all"): void {
     for (const { keys } of this.#watches) keys?.(changed);
   }
@@ -201,7 +213,7 @@ export class Changes {
       if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describe(error) });
       return;
     }
-    if (this.#downSince === undefined && isTimeout(error)) this.#parts.stalled();
+    if (this.#downSince === undefined && isTimeout(error)) this.#stall();
     this.#downSince ??= this.#parts.monotonic();
   }
 }

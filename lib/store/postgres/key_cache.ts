@@ -1,16 +1,13 @@
 /** Caches the keys of a database in memory, so that requests do not wait for it and keys stay usable during outages. */
 import type { KeyChange, KeyRecord, KeyStore } from "../keys.ts";
 import type { ChangeOrigin } from "../operators.ts";
-import type { Changes } from "./changes.ts";
+import { type Changes, READ_TIMEOUT_MS } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
 /** Age of the change feed above which cached keys are read again, in milliseconds. */
 const MAX_FEED_AGE_MS = 2_000;
-
-/** Longest wait for a read, in milliseconds. */
-const READ_TIMEOUT_MS = 2_000;
 
 /** Most cached keys; the least recently used are evicted. */
 const MAX_KEYS = 100_000;
@@ -124,7 +121,7 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     return this.#change(id, () => this.#parts.keys.revoke(id, at, origin));
   }
 
-  rotate(id: string, to: { hash: string; until: number }, origin?: ChangeOrigin): Promise<boolean> {
+  rotate(id: string, to: Parameters<KeyStore["rotate"]>[1], origin?: ChangeOrigin): Promise<boolean> {
     return this.#change(id, () => this.#parts.keys.rotate(id, to, origin));
   }
 

@@ -159,8 +159,7 @@ class Writer {
   test(): [] {
     if (this.#failure !== undefined) throw this.#failure;
     try {
-      const version = readNumber(this.#db, "user_version");
-      atomically(this.#db, () => this.#db.exec(`PRAGMA user_version = ${version}`));
+      atomically(this.#db, () => this.#db.exec(`PRAGMA user_version = ${readNumber(this.#db, "user_version")}`));
     } catch (error) {
       if (isBroken(error)) this.#stopWriting(error);
       throw error;

@@ -31,21 +31,24 @@ Deno.test({
     });
     await using cluster = await startCluster({ config, env: envFor(receiver), nodes: 2 });
     const [one, two] = cluster.nodes as [Node, Node];
-    const percents = () =>
-      receiver.received.flatMap(({ body: { type, data } }) => type === "budget.threshold" ? [data.percent] : []);
+    // A gateway that a busy machine keeps from its database sends an alert itself, with the same id.
+    const received = () => [...new Map(receiver.received.map(({ body }) => [body.id, body])).values()];
+    const percents = () => received().flatMap(({ type, data }) => type === "budget.threshold" ? [data.percent] : []);
     for (const node of [one, two, one, two]) assertEquals(await ask(node), 200);
     await webhooksOf(receiver, "budget.threshold", 1);
     answer = { status: 500, body: '{"error":{"message":"broken"}}' };
     for (const node of [one, two, one, two]) await ask(node);
     const [down] = await webhooksOf(receiver, "upstream.down", 1);
     assertEquals(down?.body.data.upstream, "one");
+    // The second gateway stores its own line meanwhile, before the first one reports the end.
+    await quiet();
     answer = counted();
     for (const node of [one, two]) await eventually(async () => assertEquals(await ask(node), 200));
     await webhooksOf(receiver, "upstream.up", 1);
     await eventually(async () => assertEquals(await ask(one), 429));
     await eventually(() => Promise.resolve(assertStringIncludes(String(percents()), "100")));
     await quiet();
-    const types = receiver.received.map(({ body }) => body.type);
+    const types = received().map(({ type }) => type);
     assertEquals(types.filter((type) => type.startsWith("upstream.")), ["upstream.down", "upstream.up"]);
     // 80 % is skipped where the last two answers came between two polls.
     assertEquals(percents().filter((percent) => percent !== 80), [50, 100]);

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
-import { isOutOfReach } from "../../../lib/store/postgres/client.ts";
+import { Changes } from "../../../lib/store/postgres/changes.ts";
+import { isOutOfReach, NoAnswer, type Sql } from "../../../lib/store/postgres/client.ts";
 import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
 import { pause, soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
@@ -184,6 +185,20 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
     await until("disabled", async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true);
   });
 }
+
+Deno.test("calls that are late on replaced connections do not replace the new ones", async () => {
+  let [now, stalls] = [0, 0];
+  const rows = Promise.resolve([{ keys: 0n, keys_gone: 0n, config: 0n }]);
+  const pool = { sql: (() => rows) as unknown as Sql, renew() {}, close: () => Promise.resolve() };
+  const stalled = () => void stalls++;
+  const changes = new Changes({ pool, isPooled: true, stalled, monotonic: () => now, log() {} });
+  for (const [at, count] of [[5_000, 1], [5_000, 1], [6_900, 1], [7_000, 2]] as const) {
+    now = at;
+    assert(await changes.checkNow(new NoAnswer()));
+    assertEquals(stalls, count, String(at));
+  }
+  changes.close();
+});
 
 postgresTest("cached keys are read again while the change feed is down but the database answers", async () => {
   await using database = await freshDatabase();

@@ -183,7 +183,8 @@ postgresTest("a serving store leaves a server that has become read-only", async 
   await ask(url, `ALTER ${readOnly} = on`);
   const store = await openPostgresStore(url, SERVING);
   const held = hold({ claims: [], leaseUntil: Date.now() + 600_000 });
-  await assertRejects(() => store.ledger.hold(held), GatewayError, "Cannot reach the store");
+  const calls = [() => store.ledger.hold(held), () => store.ledger.append([])];
+  await Promise.all(calls.map((call) => assertRejects(call, GatewayError, "Cannot reach the store")));
   // Connections of before stay read-only.
   await ask(having(database.url, { default_transaction_read_only: "off" }), `ALTER ${readOnly} = off`);
   const holding = eventually(() => store.ledger.hold(held));
