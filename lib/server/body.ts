@@ -55,7 +55,7 @@ export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: Pick<BodyReservation, "bytes" | "reserve" | "release">;
+  budget: Pick<BodyReservation, "bytes" | "reserve" | "keep" | "release">;
   /** Id of the API key that sends the body; absent if there is none. */
   keyId?: string | undefined;
   timers: PhaseTimers;
@@ -222,7 +222,7 @@ export class RequestBody implements MemoryReserver {
     const keptBytes = this.#reading === undefined ? bytes : Math.ceil(bytes / JSON_MEMORY_FACTOR);
     if (this.#end === undefined || keptBytes < MIN_KEPT_BYTES) budget.release();
     else {
-      budget.release(bytes - keptBytes);
+      budget.keep(keptBytes);
       void this.#end.then(() => budget.release());
     }
     if (!isAnswered) this.#reading?.catch(() => {});
@@ -284,7 +284,7 @@ const BUDGET_RETRY_MS = 1_000;
 
 /**
  * Share of the budget that the bodies of one API key may take together, so that no key can use up the whole budget. A
- * body may take more while it is the only one in memory.
+ * body may take more while no other is being read, and those that answers keep take at most the rest of the budget.
  */
 const KEY_SHARE = 3 / 4;
 
@@ -292,6 +292,8 @@ const KEY_SHARE = 3 / 4;
 export class BodyBudget {
   /** Bytes that are reserved and not yet released. */
   usedBytes = 0;
+  /** Those of them whose bodies have been read and are kept for their answers. */
+  keptBytes = 0;
   /** The same by API key. Keys without reserved bytes are not in the map. */
   readonly usedByKey = new Map<string, number>();
 
@@ -310,6 +312,7 @@ export class BodyReservation {
   readonly #budget: BodyBudget;
   readonly #keyId: string | undefined;
   #bytes = 0;
+  #isKept = false;
 
   /** @param keyId API key that the body counts against; absent for a request without a key */
   constructor(budget: BodyBudget, keyId?: string) {
@@ -324,19 +327,28 @@ export class BodyReservation {
 
   /** Reserves bytes. @throws {GatewayError} `limited` if the limit, or the share of the key, leaves too few */
   reserve(bytes: number, limitBytes: number): void {
-    const { usedBytes } = this.#budget;
+    const { usedBytes, keptBytes } = this.#budget;
     if (usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
     const ofKey = this.#keyId === undefined ? 0 : (this.#budget.usedByKey.get(this.#keyId) ?? 0) + bytes;
-    const isAlone = usedBytes === this.#bytes;
+    const isAlone = usedBytes - keptBytes === this.#bytes && keptBytes <= limitBytes * (1 - KEY_SHARE);
     if (ofKey > limitBytes * KEY_SHARE && !isAlone) throw noRoom("too many bytes of this API key are being handled");
     this.#bytes += bytes;
     this.#budget.add(bytes, this.#keyId);
+  }
+
+  /** Releases all but some bytes, which an answer keeps. Nothing may be reserved until they are released. */
+  keep(bytes: number): void {
+    this.release(this.#bytes - bytes);
+    this.#isKept = true;
+    this.#budget.keptBytes += bytes;
   }
 
   /** Releases bytes. @param bytes absent: all that are reserved */
   release(bytes: number = this.#bytes): void {
     this.#bytes -= bytes;
     this.#budget.add(-bytes, this.#keyId);
+    if (this.#isKept) this.#budget.keptBytes -= bytes;
+    this.#isKept &&= this.#bytes > 0;
   }
 }
 

@@ -323,6 +323,20 @@ Deno.test("bodies of one key take at most three quarters of the budget, a single
   b.reserve(25, 100);
   b.release(100);
   assertEquals(budget.usedBytes, 0);
+
+  // A body that an answer keeps is not read any more.
+  a1.reserve(100, 100);
+  a1.keep(26);
+  assertLimited(() => a2.reserve(74, 100));
+  a2.reserve(49, 100);
+  a2.release();
+  a1.release(1);
+  a2.reserve(75, 100);
+  assertLimited(() => b.reserve(1, 100));
+  a1.release();
+  assertLimited(() => a1.reserve(1, 100));
+  a2.release();
+  assertEquals([budget.usedBytes, budget.keptBytes], [0, 0]);
 });
 
 function assertLimited(reserve: () => void): void {
