@@ -1,4 +1,5 @@
 /** Waits that end early: when an `AbortSignal` is aborted, or after a time. */
+import { type StartTimer, startTimer } from "./start_timer.ts";
 
 /**
  * Waits for a promise, or until the signal is aborted, whichever is first.
@@ -18,15 +19,16 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Pr
 
 /**
  * Resolves after `ms` milliseconds.
+ * @param later starts the timer; absent: `setTimeout`
  * @throws the signal's reason once it is aborted
  */
-export async function delay(ms: number, signal: AbortSignal): Promise<void> {
+export async function delay(ms: number, signal: AbortSignal, later: StartTimer = startTimer): Promise<void> {
   const elapsed = Promise.withResolvers<void>();
-  const timer = setTimeout(elapsed.resolve, ms);
+  const cancel = later(elapsed.resolve, ms);
   try {
     await abortable(elapsed.promise, signal);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 

@@ -25,9 +25,7 @@ export async function health({ listen, admin }: Pick<Config, "listen" | "admin">
 /** Returns what `/readyz` of a gateway answers; `undefined` if no gateway answers within 4 seconds. */
 export async function readinessAt(origin: string): Promise<ServingState | undefined> {
   try {
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    request(`${origin}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }, resolve).on("error", reject).end();
-    const { status, message }: ServingState = JSON.parse(await text(await promise));
+    const { status, message }: ServingState = JSON.parse(await text(await send(`${origin}/readyz`)));
     return typeof status === "string"
       ? { status, ...(message !== undefined && { message: String(message) }) }
       : undefined;
@@ -36,15 +34,23 @@ export async function readinessAt(origin: string): Promise<ServingState | undefi
   }
 }
 
+/** Returns the status of the answer at a URL; `undefined` if none comes within 4 seconds. */
+export async function statusAt(url: string, method: "GET" | "HEAD" = "GET"): Promise<number | undefined> {
+  try {
+    const response = await send(url, method);
+    response.destroy();
+    return response.statusCode;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * Returns the status of the answer at a URL, without following redirects; `undefined` if none comes within 4 seconds.
- * Unlike `fetch`, it never asks a proxy of the environment, which cannot reach this machine's own addresses.
+ * Sends a request without following redirects. Unlike `fetch`, it never asks a proxy of the environment, which cannot
+ * reach this machine's own addresses. Rejects if no answer comes within 4 seconds.
  */
-export function statusAt(url: string, method: "GET" | "HEAD" = "GET"): Promise<number | undefined> {
-  return new Promise((resolve) => {
-    request(url, { method, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
-      response.destroy();
-      resolve(response.statusCode);
-    }).on("error", () => resolve(undefined)).end();
+function send(url: string, method: "GET" | "HEAD" = "GET"): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request(url, { method, signal: AbortSignal.timeout(TIMEOUT_MS) }, resolve).on("error", reject).end();
   });
 }

@@ -1,5 +1,5 @@
 /** Records the answers of claimed requests in the store, and retries while it cannot be written. */
-import { abortable } from "../abort.ts";
+import { delay } from "../abort.ts";
 import type { StartTimer } from "../start_timer.ts";
 import type { HeldClaim } from "./idempotency_claim.ts";
 import type { AnsweredRequest, ReplayCache, StoredAnswer } from "./replay_cache.ts";
@@ -89,8 +89,6 @@ export class AnswerRecorder {
   }
 
   #pause(): Promise<void> {
-    const elapsed = Promise.withResolvers<void>();
-    const cancel = this.#parts.later(elapsed.resolve, RETRY_MS);
-    return abortable(elapsed.promise, this.#closing.signal).finally(cancel);
+    return delay(RETRY_MS, this.#closing.signal, this.#parts.later);
   }
 }

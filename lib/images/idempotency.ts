@@ -6,7 +6,7 @@
  */
 import { GatewayError } from "../errors.ts";
 import { type StartTimer, startTimer } from "../start_timer.ts";
-import { abortable } from "../abort.ts";
+import { abortable, delay } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createReplayCache, isFinal, type ReplayCache, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
 import { AnswerRecorder } from "./answer_recorder.ts";
@@ -290,7 +290,7 @@ export class Idempotency {
   /** Waits for another node's answer. @returns `undefined` if the node ended without an answer */
   async #awaitOtherNode({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_POLL_MS;; ms = Math.min(MAX_POLL_MS, ms * 2)) {
-      await this.#pause(ms, stop);
+      await delay(ms, stop, this.#later);
       const record = await callStore(() => this.#cache.find(scope, key));
       if (record !== undefined) {
         if (record.requestHash !== requestHash) throw otherRequest();
@@ -298,12 +298,6 @@ export class Idempotency {
       }
       if (!await callStore(() => this.#answers.isClaimed(scope, key))) return undefined;
     }
-  }
-
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
-    const elapsed = Promise.withResolvers<void>();
-    const cancel = this.#later(elapsed.resolve, ms);
-    return abortable(elapsed.promise, signal).finally(cancel);
   }
 
   /** Chooses how to get the answer: do the work, wait for another node, or read a stored answer. */
