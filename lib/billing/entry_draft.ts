@@ -76,7 +76,7 @@ export class EntryDraft {
     return this.#attemptCount > 0;
   }
 
-  /** Records the end user and tags that the client named. What was recorded before stays. */
+  /** Records the end user and tags that the client named, unless they are recorded already. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
     this.#attribution = { ...attribution, ...this.#attribution };
   }

@@ -13,7 +13,7 @@ import { openMemoryReports } from "./usage.ts";
 /** The file of an empty store; undefined before the first one is opened. */
 let emptyFile: Uint8Array | undefined;
 
-/** Compiles each statement with its first call: a store has about 100, of which most tests run few. */
+/** Compiles each statement with its first call: a store has about 100, of which a short-lived process runs few. */
 function compileLazily(db: DatabaseSync): void {
   const prepare = db.prepare.bind(db);
   db.prepare = (text) => {
