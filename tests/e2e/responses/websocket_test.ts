@@ -352,7 +352,7 @@ function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
 
 Deno.test("a slow reader slows its upstream", async () => {
   const chunk = STREAMED.chat[1] ?? "";
-  const long = chunk.replace("Hello", "x".repeat(100_000));
+  const long = chunk.replace("Hello", "telecommunications ".repeat(5_000));
   let sent = 0;
   function* steps(): Iterable<string> {
     for (; sent < 1_000; sent++) yield long;
