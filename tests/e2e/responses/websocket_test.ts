@@ -269,7 +269,7 @@ Deno.test("queued messages count towards request bodies, and are released", asyn
     ...oneModel("chat", server.url),
     resource_limits: { body_budget_bytes: 400_000, drained_requests: 0 },
   });
-  const long = "x".repeat(60_000);
+  const long = "word ".repeat(12_000);
   {
     using socket = await openSocket(gateway);
     socket.send({ input: "held" });
