@@ -18,9 +18,17 @@ function compileLazily(db: DatabaseSync): void {
   const prepare = db.prepare.bind(db);
   db.prepare = (text) => {
     let compiled: StatementSync | undefined;
+    let readsBigInts = false;
     return new Proxy({} as StatementSync, {
       get(_, name) {
-        compiled ??= prepare(text);
+        // Many statements are set up when the store opens.
+        if (name === "setReadBigInts" && compiled === undefined) {
+          return (enabled: boolean) => void (readsBigInts = enabled);
+        }
+        if (compiled === undefined) {
+          compiled = prepare(text);
+          compiled.setReadBigInts(readsBigInts);
+        }
         const member = Reflect.get(compiled, name);
         return typeof member === "function" ? member.bind(compiled) : member;
       },
