@@ -4,7 +4,8 @@ import type { WireFault } from "./fault.ts";
 import { streamOf } from "./sound_answer.ts";
 import { END, gzip, head, sendWhole, typeOf } from "./written.ts";
 
-const GIB = 1024 ** 3;
+/** Twice the memory that the gateway may take. */
+const BOMB_BYTES = 512 * 1024 ** 2;
 
 /** Answers with an ambiguous end. */
 export const FRAMING: readonly WireFault[] = [
@@ -124,10 +125,10 @@ export const CODINGS: readonly WireFault[] = [
   },
   {
     name: "a bomb",
-    about: "1 GiB of zeros, compressed to 1 MiB",
+    about: "512 MiB of zeros, compressed to 512 KiB",
     play: async (line, answer) => {
       await line.send(head(typeOf(answer), { "content-encoding": "gzip", connection: "close" }));
-      let left = GIB;
+      let left = BOMB_BYTES;
       const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
         pull(controller) {
           if (left <= 0) return controller.close();
