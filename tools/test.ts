@@ -89,7 +89,7 @@ const MAX_SILENCE_MS = 300_000;
 const BUNDLE_FILES = 40;
 
 /** Number of modules when the fast tests run. Each compiles the gateway again, so that few take less CPU time. */
-const FAST_BUNDLES = 5;
+const FAST_BUNDLES = 4;
 
 /** Modules of the fast tests of clients: to load the SDKs and to start its three gateways takes 5 s of CPU time. */
 const FAST_CLIENT_BUNDLES = 1;
