@@ -46,7 +46,7 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["dropped", "Parameters that were not sent, because the upstream's protocol does not support them"],
   ["bytes_in`, `bytes_out", "Sizes of the request body, decompressed, and of the answer"],
   ["total_ms`, `first_ms", "Time to the end, and to the first event of the answer, in milliseconds"],
-  ["attempts", "Number of attempts"],
+  ["attempts", "Number of requests that were sent to upstreams, as in the ledger entry and `x-sluice-attempts`"],
   ["tokens_…`, `extra_…`, `images", "Billed amounts by price class; those that are 0 are absent"],
   ["source", "Source of the token counts: `upstream`, `counted`, `estimated`, `formula` or `none`"],
   ["cost", "Cost in USD, exact"],
