@@ -38,6 +38,7 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/EHOSTUNREACH|ENETUNREACH|no route to host|network is unreachable/i, "network unreachable"],
   [/TimedOut|ETIMEDOUT|CONNECT_TIMEOUT|TimeoutError|LateError|NoAnswer|timed out/i, "timeout"],
   [/ENOSPC|no space left|database or disk is full|EDQUOT|quota exceeded/i, "disk full"],
+  [/journal is full/, "journal full"],
   [/EROFS|read-only (?:file system|transaction)|readonly database/i, "read-only"],
   [/EACCES|EPERM|PermissionDenied|permission denied|NotCapable|unable to open database file/i, "permission missing"],
   [/was deleted or replaced/, "file deleted or replaced"],
