@@ -40,9 +40,11 @@ async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedG
   for (const method of [...METHODS, "HEAD", "OPTIONS"]) {
     for (const key of [undefined, ADMIN_KEY, keys.good]) {
       const requested = { method, ...(key !== undefined && { key }) };
+      const absentAnswers = new Map<string, string>();
       for (const path of paths) {
         const nowhere = NOWHERE.find(([prefix]) => path.startsWith(prefix))?.[1] ?? "/no/such";
-        const absent = await answerTo(`${url}${nowhere}`, requested);
+        const absent = absentAnswers.get(nowhere) ?? await answerTo(`${url}${nowhere}`, requested);
+        absentAnswers.set(nowhere, absent);
         assertMatch(absent, /^\[404,/);
         assertEquals(await answerTo(`${url}${path}`, requested), absent, `${method} ${path}`);
       }

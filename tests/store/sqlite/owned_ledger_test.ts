@@ -491,7 +491,7 @@ Deno.test("a failing transaction leaves the ledger unchanged and usable", () =>
 Deno.test("entries are small, and pruning returns their space", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    const [count, size] = [30_000, 500];
+    const [count, size] = [8_000, 500];
     for (let from = 0; from < count; from += size) {
       const ids = Array.from(
         { length: size },
