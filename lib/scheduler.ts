@@ -1,4 +1,5 @@
 /** Cooperative scheduling: long computations run in slices, so that other requests are served in between. */
+import { AsyncLocalStorage } from "node:async_hooks";
 
 /** Time after which a slice ends, in milliseconds. */
 const SLICE_MS = 8;
@@ -21,23 +22,40 @@ export const LONG_REQUEST_BYTES = 400_000;
  */
 export const LONG_TEXT_CHARS = 1_000_000;
 
-const waiting: (() => void)[] = [];
+/** The API key that the present computation is for. */
+const owner = new AsyncLocalStorage<string | undefined>();
+
+/** Callers that wait, by owner. The owner whose turn is next is first. */
+const waiting = new Map<string | undefined, (() => void)[]>();
+
+/** Calls a function. API keys take turns, so that no key's long computations keep those of others waiting. */
+export function runForKey<T>(keyId: string | undefined, call: () => T): T {
+  return owner.run(keyId, call);
+}
 
 function scheduleNext(): void {
   setTimeout(() => {
-    waiting.shift()?.();
-    if (waiting.length > 0) scheduleNext();
+    for (const [key, callers] of waiting) {
+      callers.shift()?.();
+      waiting.delete(key);
+      if (callers.length > 0) waiting.set(key, callers);
+      break;
+    }
+    if (waiting.size > 0) scheduleNext();
   }, 0);
 }
 
 /**
- * Resolves in a later turn of the event loop. Each turn resolves a single caller, in order of arrival, so that many
- * long computations take no more of a turn than one.
+ * Resolves in a later turn of the event loop. Each turn resolves a single caller, so that many long computations take
+ * no more of a turn than one. API keys take turns, and the callers of one key are resolved in order of arrival.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
-    waiting.push(resolve);
-    if (waiting.length === 1) scheduleNext();
+    if (waiting.size === 0) scheduleNext();
+    const key = owner.getStore();
+    const callers = waiting.get(key);
+    if (callers === undefined) waiting.set(key, [resolve]);
+    else callers.push(resolve);
   });
 }
 
