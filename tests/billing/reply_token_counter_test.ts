@@ -91,12 +91,14 @@ Deno.test("ReplyTokenCounter is exact for long texts of any kind", async () => {
   const word = () => Array.from({ length: 1 + random.below(9) }, () => char(0x61, 0x7a)).join("");
   const texts: Record<string, () => string> = {
     words: () => long(() => `${word()} `),
-    code: () => long(() =>
-      `${" ".repeat(4 * random.below(5))}const ${word()} = ${word()}(${
-        random.below(1000)
-      }, "${word()}"); // ${word()}\n`
-    ),
-    json: () => JSON.stringify(Array.from({ length: 3000 }, () => ({ [word()]: random.below(1e9), [word()]: [word()] }))),
+    code: () =>
+      long(() =>
+        `${" ".repeat(4 * random.below(5))}const ${word()} = ${word()}(${
+          random.below(1000)
+        }, "${word()}"); // ${word()}\n`
+      ),
+    json: () =>
+      JSON.stringify(Array.from({ length: 3000 }, () => ({ [word()]: random.below(1e9), [word()]: [word()] }))),
     base64: () => long(() => [..."ABCDEFabcdefghijkl0123456789+/"][random.below(30)] ?? ""),
     hex: () => long(() => [..."0123456789abcdef"][random.below(16)] ?? ""),
     digits: () => long(() => String(random.below(1_000_000))),
@@ -105,7 +107,8 @@ Deno.test("ReplyTokenCounter is exact for long texts of any kind", async () => {
     "capitals and Han": () => long(() => random.below(2) === 0 ? char(0x4e00, 0x9fff) : char(0x41, 0x5a)),
     "Han with punctuation": () => long(() => random.below(20) === 0 ? "，" : char(0x4e00, 0x9fff)),
     "all scripts": () => long(() => randomText(random, 300)),
-    "lines and spaces": () => long(() => random.below(200) === 0 ? "x" : [" ", "\n", "\t", "\r\n"][random.below(4)] ?? ""),
+    "lines and spaces": () =>
+      long(() => random.below(200) === 0 ? "x" : [" ", "\n", "\t", "\r\n"][random.below(4)] ?? ""),
     spaces: () => " ".repeat(80_000),
     "spaces and a word": () => `${" ".repeat(100_000)}word`,
     lines: () => "\n".repeat(80_000),

@@ -41,13 +41,17 @@ for (const [index, protocol] of PROTOCOLS.entries()) {
     assert(await ask() === short.replaceAll("Hello", () => INSIDE));
   });
 
-  Deno.test(`relayed ${protocol}: a long event that is not JSON ends the stream with an error`, { ignore }, async () => {
-    await using server = startUpstream(() => events(saying(protocol, `${INSIDE}\\x`)));
-    await using gateway = startGateway(oneModel(protocol, server.url));
-    const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-    const text = await response.text();
-    assert(text.length < 10_000 && text.includes("error") && !text.includes(SUCCESS[protocol]), text.slice(0, 1_000));
-  });
+  Deno.test(
+    `relayed ${protocol}: a long event that is not JSON ends the stream with an error`,
+    { ignore },
+    async () => {
+      await using server = startUpstream(() => events(saying(protocol, `${INSIDE}\\x`)));
+      await using gateway = startGateway(oneModel(protocol, server.url));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      const text = await response.text();
+      assert(text.length < 10_000 && text.includes("error") && !text.includes(SUCCESS[protocol]), text.slice(0, 1_000));
+    },
+  );
 
   Deno.test(`${protocol} for all clients: a long event is translated completely and in order`, async () => {
     await using server = startUpstream(() => events(saying(protocol, INSIDE)));
