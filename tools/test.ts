@@ -135,7 +135,7 @@ export function groupsOf(all: boolean): Group[] {
     },
     {
       name: "WebAssembly",
-      stage: 2,
+      stage: all ? 2 : 1,
       args: ["--config", "tools/wasm/deno.json"],
       files: testFiles("tools/wasm/"),
     },

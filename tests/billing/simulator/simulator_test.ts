@@ -32,17 +32,7 @@ Deno.test("simulator: no random history with failures and crashes violates an in
   if (only !== undefined) return;
   assert(crashes > SEEDS * 0.3, `Only ${crashes} crashes`);
   if (QUICK) return;
-  const rare = [
-    "end",
-    "done",
-    "partial",
-    "client_disconnected",
-    "failed",
-    "refused",
-    "lost",
-    "insufficient_quota",
-    "overloaded",
-  ];
+  const rare = "end done partial client_disconnected failed refused lost insufficient_quota overloaded".split(" ");
   for (const name of [...rare, "rate_limit_requests", "rate_limit_tokens", "concurrency_limit"]) {
     assert((seen.get(name) ?? 0) > SEEDS / 100, `"${name}" came only ${seen.get(name) ?? 0} times`);
   }
