@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
-import { rounds } from "../support/skip.ts";
+import { QUICK, rounds } from "../support/skip.ts";
 
 /** A clock that the test turns. */
 interface Clock {
@@ -66,7 +66,7 @@ const MET = [
 export function testLimiter(
   name: string,
   create: CreateLimiter,
-  { seeds = rounds(3000) }: { seeds?: number } = {},
+  { seeds = QUICK ? 150 : rounds(3000) }: { seeds?: number } = {},
 ): void {
   for (const [promise, behaviour] of Object.entries(BEHAVIOURS)) {
     Deno.test(`${name} ${promise}`, async () => {

@@ -187,8 +187,9 @@ const FAILED = {
 
 Deno.test("a cut stream is an error in every client protocol", () => {
   let cuts = 0;
-  for (const recorded of RECORDED) {
-    for (let length = 0; length < recorded.frames.length; length++) {
+  const step = skipInQuick("Three of four places at which a stream is cut") ? 4 : 1;
+  for (const [index, recorded] of RECORDED.entries()) {
+    for (let length = index % step; length < recorded.frames.length; length += step) {
       const events = readEvents({ protocol: recorded.protocol, frames: recorded.frames.slice(0, length) });
       if (events.at(-1)?.type === "finish") continue;
       for (const client of PROTOCOLS) {
@@ -202,7 +203,7 @@ Deno.test("a cut stream is an error in every client protocol", () => {
       assertThrows(() => aggregateEvents(events));
     }
   }
-  assert(cuts > 1_000, `${cuts} cuts`);
+  assert(cuts > 1_000 / step, `${cuts} cuts`);
 });
 
 Deno.test("the finish reason is tool use exactly if there are calls, and every call has arguments", () => {
