@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { lostReasoning, tampered } from "./signatures.ts";
 import { type Body, parsed, post, readMessages } from "./sse.ts";
-import { customCall, droppedNames, nameInNamespace, type Route, ROUTES, sharedCrossing } from "./upstreams.ts";
+import { customCall, droppedNames, nameInNamespace, type Route, routesOfTest, sharedCrossing } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -107,7 +107,7 @@ function textOf(items: Body[]): unknown {
   return (items.findLast(({ type }) => type === "message")?.content as Body[] | undefined)?.[0]?.text;
 }
 
-for (const route of ROUTES) {
+for (const route of routesOfTest()) {
   const { model, keepsReasoning } = route;
 
   Deno.test(`${model}: Codex's loop with functions, a custom tool and a namespace ends with the results`, async () => {

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import Anthropic from "anthropic-1";
 import { betaTool } from "anthropic-1/helpers/beta/json-schema";
 import { crossAnthropic } from "./sdks.ts";
-import { ROUTES, sharedCrossing } from "./upstreams.ts";
+import { routesOfTest, sharedCrossing } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -80,7 +80,7 @@ crossAnthropic("messages streams the calls that create answers", gateway, async 
   );
 });
 
-for (const route of ROUTES) {
+for (const route of routesOfTest()) {
   const { model } = route;
   Deno.test(`@anthropic-ai/sdk 1, ${model}: toolRunner continues with the conversation kept by the client`, async () => {
     const bodies: { thread?: unknown; messages: unknown[] }[] = [];
