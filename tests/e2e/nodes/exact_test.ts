@@ -7,6 +7,7 @@ import { HAS_POSTGRES, HAS_REDIS, isStarved } from "../../support/databases.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { ADMIN_KEY, assertSound, type Cluster, end, metric, type Node, readEntries, startCluster } from "./cluster.ts";
+import { assertContinued } from "./recall.ts";
 import { until } from "../../support/soon.ts";
 import { plainModel } from "../../support/plain_model.ts";
 
@@ -178,6 +179,11 @@ Deno.test({
     });
 
     await t.step("a key revoked on one node", () => assertRevokedEverywhere(cluster));
+
+    await t.step(
+      "a response of one node can be continued on another, by its key only",
+      () => assertContinued([first, second], { key: keyOf("free"), stranger: keyOf("slots") }),
+    );
 
     await t.step("a price changed on one node", async () => {
       const path = `${second.place.folder}/sluice.jsonc`;
