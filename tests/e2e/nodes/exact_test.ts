@@ -219,8 +219,11 @@ Deno.test({
       );
       assertGreater(performance.now() - at, 1_000);
       await until("no holds", () => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0));
-      const lost = (await cluster.withLedger(readEntries)).filter(({ ending }) => ending === "lost");
-      assertEquals(lost.map(({ keyId, cost }) => [keyId, cost]), Array(4).fill(["config:mortal", 0n]));
+      // A busy machine lets a node miss its lease, whose requests are lost, too.
+      const lost = (await cluster.withLedger(readEntries)).filter(({ ending, keyId }) =>
+        ending === "lost" && keyId === "config:mortal"
+      );
+      assertEquals(lost.map(({ cost }) => cost), Array(4).fill(0n));
       going = Promise.resolve();
       const again = await Promise.all(
         Array.from({ length: 4 }, () => ask(second, { key: keyOf("mortal"), stream: true })),
