@@ -37,6 +37,7 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   ],
   [/EHOSTUNREACH|ENETUNREACH|no route to host|network is unreachable/i, "network unreachable"],
   [/TimedOut|ETIMEDOUT|CONNECT_TIMEOUT|TimeoutError|NoAnswer|timed out/i, "timeout"],
+  [/EMFILE|ENFILE|too many open files/i, "too many open files"],
   [/ENOSPC|no space left|database or disk is full|EDQUOT|quota exceeded/i, "disk full"],
   [/journal is full/, "journal full"],
   [/EROFS|read-only (?:file system|transaction)|readonly database/i, "read-only"],

@@ -433,8 +433,8 @@ interface Storm {
   after: { requests: number; answered: number };
 }
 
-/** Requests at 100 per second: 30 s of failures, and 30 s in which all is well. */
-const PER_SECOND = 100;
+/** Requests at 40 per second: 30 s of failures, and 30 s in which all is well. */
+const PER_SECOND = 40;
 const STORM_MS = 30_000;
 const REST_MS = 30_000;
 /** Time after the storm until everything is normal again. */
