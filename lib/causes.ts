@@ -66,3 +66,12 @@ export function faultOf(thrown: unknown): string | undefined {
 export function pathOf(thrown: unknown): string | undefined {
   return thrown instanceof Error ? /\(os error \d+\): \w+ '([^']+)'/.exec(thrown.message)?.[1] : undefined;
 }
+
+/** Describes an error of Redis in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `closed`. */
+export function redisWordOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  if ("code" in error && typeof error.code === "string") return error.code;
+  const reply = /^[A-Z]{2,}(?= )/.exec(error.message)?.[0];
+  // The client's own errors without a code are about a connection that is closed.
+  return reply ?? (error.name === "Error" ? "closed" : error.name);
+}

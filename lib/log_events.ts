@@ -63,7 +63,7 @@ export const LOG_EVENTS = {
   limits_store_down: {
     levels: ["error"],
     about:
-      "Redis is unreachable, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
+      "Redis is unreachable for 1 s or more, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
       "`READONLY` (a replica) or `NOPERM`. `policy`: what this node does; `share` of each limit that it admits",
   },
   limits_store_up: { levels: ["warn"], about: "Redis is reachable again after `outage_ms`" },

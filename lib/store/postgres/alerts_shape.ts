@@ -25,4 +25,4 @@ CREATE TABLE alert_states (
 `;
 
 /** A step of the migration: the subject of each alert, by which they are sent in order; null for older ones. */
-export const ALERT_SUBJECTS_STEP = "ALTER TABLE alerts ADD COLUMN subject text COLLATE \"C\";";
+export const ALERT_SUBJECTS_STEP = 'ALTER TABLE alerts ADD COLUMN subject text COLLATE "C";';
