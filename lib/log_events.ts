@@ -191,7 +191,10 @@ export const LOG_EVENTS = {
       "`count` lines `of` one event were left out. Unauthenticated requests cause at most 60 lines a minute about " +
       "refused keys and 600 about failed requests",
   },
-  log_lines_lost: { levels: ["warn"], about: "The reader of the log is too slow: `lines` before this one are lost" },
+  log_lines_lost: {
+    levels: ["warn"],
+    about: "The reader of the log was too slow or gone, or its disk full: `lines` before this one are lost",
+  },
   reloaded: {
     levels: ["info"],
     about: "A new configuration is in force. `version`, `source`, `trigger`, `shared_version`",
