@@ -3,6 +3,8 @@
  * instead of the runtime's messages, which may contain a prompt or a key.
  */
 
+import { nameOf } from "./errors.ts";
+
 /** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   // Errors of Postgres, by their SQLSTATE.
@@ -60,6 +62,16 @@ export function faultOf(thrown: unknown): string | undefined {
     error = error.cause;
   }
   return undefined;
+}
+
+/** Returns the facts of a thrown value for the log: its name, and its code and fault if it has them. */
+export function describeFailure(thrown: unknown): { cause: string; code?: string; fault?: string } {
+  const fault = faultOf(thrown);
+  return {
+    cause: nameOf(thrown),
+    ...(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" && { code: thrown.code }),
+    ...(fault !== undefined && { fault }),
+  };
 }
 
 /** Returns the path that an error of the file system names; `undefined` for any other value. */

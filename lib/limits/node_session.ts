@@ -1,5 +1,5 @@
 /** A node's session in Redis: keeps it connected and renewed, and enters the requests of crashed nodes. */
-import { nameOf } from "../errors.ts";
+import { describeFailure } from "../causes.ts";
 import { createOutages, type Outages } from "../outages.ts";
 import type { Secret } from "../secret.ts";
 import { startTimer } from "../start_timer.ts";
@@ -261,7 +261,7 @@ export class NodeSession {
         lost = await this.ask((commands) => commands.lost(ids));
       }
     } catch (cause) {
-      log({ level: "error", event: "lost_requests_not_recorded", cause: nameOf(cause) });
+      log({ level: "error", event: "lost_requests_not_recorded", ...describeFailure(cause) });
     } finally {
       this.#entering = false;
     }

@@ -1,7 +1,7 @@
 /** Finds out whether a remote store is reachable, from the calls to it and from probes between them. */
 import type { Log } from "../../log_events.ts";
-import { faultOf } from "../../causes.ts";
-import { GatewayError, nameOf } from "../../errors.ts";
+import { describeFailure } from "../../causes.ts";
+import { GatewayError } from "../../errors.ts";
 import { createOutages, type Outages } from "../../outages.ts";
 import { startCallTimeout, type StartTimer } from "../../start_timer.ts";
 
@@ -211,9 +211,4 @@ export function outOfReach(cause: unknown): GatewayError {
 /** Returns the driver's code of an error, such as `ECONNREFUSED` or `57P01`; `undefined` if it has none. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
-
-function describeFailure(cause: unknown): { cause: string; code?: string; fault?: string } {
-  const [code, fault] = [codeOf(cause), faultOf(cause)];
-  return { cause: nameOf(cause), ...(code !== undefined && { code }), ...(fault !== undefined && { fault }) };
 }
