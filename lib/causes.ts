@@ -8,7 +8,7 @@ import { nameOf } from "./errors.ts";
 /** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   // Errors of Postgres, by their SQLSTATE.
-  [/^PostgresError 28/, "login refused"],
+  [/^PostgresError (?:28|55000)/, "login refused"],
   [/^PostgresError 3D000/, "no such database"],
   [/^PostgresError 42501/, "permission missing"],
   [/^PostgresError 53300/, "too many connections"],

@@ -121,8 +121,8 @@ export const LOG_EVENTS = {
   store_changes_unreadable: {
     levels: ["error"],
     about:
-      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request. " +
-      "`cause`",
+      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request; if " +
+      "that fails, known keys work as in an outage. `fault`, `code`, `cause`",
   },
   store_behind_pooler: {
     levels: ["info"],
