@@ -155,9 +155,9 @@ const CONNECTION_ERRORS = new Set([
 /**
  * SQLSTATEs of a server that cannot be used: connection lost (08), authentication failed (28), no such database
  * (3D000), out of disk, memory or connections (53, but not 53400, the limit of one query), shutting down or starting
- * (57P), read-only after a failover (25006).
+ * (57P), read-only after a failover (25006), no connections allowed during maintenance (55000).
  */
-const UNUSABLE_SERVER = /^(?:08|28|53[0-3]00|57P|3D000|25006)/;
+const UNUSABLE_SERVER = /^(?:08|28|53[0-3]00|57P|3D000|25006|55000)/;
 
 /** Returns whether an error means that the database is unreachable, and not that the query was invalid. */
 export function isOutOfReach(error: unknown): boolean {
