@@ -91,7 +91,7 @@ export const LOG_EVENTS = {
   ledger_recovered: { levels: ["info"], about: "The ledger can be written again" },
   entry_not_written: {
     levels: ["warn", "error"],
-    about: "An entry could not be written: request `request_id` is not billed. `cause`, `fault`",
+    about: "An entry could not be written: request `request_id` is not billed. `cause`, `fault`, `path`",
   },
   refusals_not_written: {
     levels: ["warn"],
@@ -228,6 +228,11 @@ export const LOG_EVENTS = {
     levels: ["info"],
     about: "After a peak, the heap shrank from `heap_before_mb` to `heap_after_mb`. Nothing else ran for `took_ms`",
   },
+  listener_failed: {
+    levels: ["error"],
+    about: "The gateway accepts no new connections on `port`, and opens it again after a second. `fault`, `cause`",
+  },
+  listener_reopened: { levels: ["info"], about: "The gateway accepts connections on `port` again" },
   response_failed: { levels: ["error"], about: "The HTTP server could not send an answer. `cause`, `stack`" },
   uncaught_error: { levels: ["error"], about: "A bug: an error that no code handles. `cause`, `stack`" },
   unhandled_rejection: { levels: ["error"], about: "A bug: a rejected promise that no code handles. `cause`, `stack`" },

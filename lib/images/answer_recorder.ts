@@ -2,7 +2,7 @@
 import { delay } from "../abort.ts";
 import type { StartTimer } from "../start_timer.ts";
 import type { HeldClaim } from "./idempotency_claim.ts";
-import type { AnsweredRequest, ReplayCache, StoredAnswer } from "./replay_cache.ts";
+import type { ReplayCache, StoredAnswer } from "./replay_cache.ts";
 
 /** Dependencies of a recorder. */
 export interface AnswerRecorderParts {
@@ -33,11 +33,11 @@ export class AnswerRecorder {
   }
 
   /** Stores an answer and releases its claim. Resolves after the first attempt; others follow in the background. */
-  async store(request: AnsweredRequest, answer: StoredAnswer, claim: HeldClaim): Promise<void> {
+  async store(claim: HeldClaim, answer: StoredAnswer): Promise<void> {
     try {
-      await this.#parts.cache.store(request, answer);
+      await this.#parts.cache.store(claim.claim, answer);
     } catch (cause) {
-      return void this.#storeLater(request, { claim, answer, cause });
+      return void this.#storeLater(claim, answer, cause);
     }
     await claim.release();
   }
@@ -46,11 +46,11 @@ export class AnswerRecorder {
    * Records that a request was done, and retries until that succeeds. The claim is released then, or runs out if the
    * gateway is closed before.
    */
-  async markDone(request: AnsweredRequest, claim: HeldClaim): Promise<void> {
+  async markDone(claim: HeldClaim): Promise<void> {
     const { cache, windowMs } = this.#parts;
     for (let leftMs = windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RETRY_MS) {
       try {
-        await cache.markDone(request);
+        await cache.markDone(claim.claim);
         return await claim.release();
       } catch {
         await this.#pause().catch(() => {});
@@ -65,17 +65,14 @@ export class AnswerRecorder {
   }
 
   /** Retries to store an answer for a while, since a store may be unreachable for seconds. */
-  async #storeLater(
-    request: AnsweredRequest,
-    { claim, answer, cause }: { claim: HeldClaim; answer: StoredAnswer; cause: unknown },
-  ): Promise<void> {
+  async #storeLater(claim: HeldClaim, answer: StoredAnswer, cause: unknown): Promise<void> {
     const { length } = answer.body;
     this.#unstoredBytes += length;
     try {
       const isShort = this.#unstoredBytes <= MAX_UNSTORED_BYTES;
       for (let leftMs = UNSTORED_MS; isShort && leftMs > 0; leftMs -= RETRY_MS) {
         await this.#pause();
-        const isStored = await this.#parts.cache.store(request, answer).then(() => true, () => false);
+        const isStored = await this.#parts.cache.store(claim.claim, answer).then(() => true, () => false);
         if (isStored) return await claim.release();
       }
     } catch {
@@ -85,7 +82,7 @@ export class AnswerRecorder {
     }
     this.#parts.report(cause);
     // Returned without waiting, so that this call, and with it the answer, does not stay in memory until it succeeds.
-    return this.markDone(request, claim);
+    return this.markDone(claim);
   }
 
   #pause(): Promise<void> {

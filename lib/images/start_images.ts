@@ -64,11 +64,11 @@ export async function startImages(job: ImageJob): Promise<Started> {
       send: (attempt) => startAt(last = attempt, job),
       isOver: () => signal.aborted || meter.ended || hasDisconnected(),
     });
-    return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
+    return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last, meter.entry)) };
   } catch (thrown) {
     signal.throwIfAborted();
     throw thrown instanceof GatewayError && last !== undefined
-      ? thrown.withHeaders(Object.fromEntries(headersOfAttempt(last)))
+      ? thrown.withHeaders(Object.fromEntries(headersOfAttempt(last, meter.entry)))
       : thrown;
   }
 }

@@ -265,7 +265,7 @@ Deno.test("queued messages count towards request bodies, and are released", asyn
     ...oneModel("chat", server.url),
     resource_limits: { body_budget_bytes: 400_000, drained_requests: 0 },
   });
-  const long = "x".repeat(60_000);
+  const long = "word ".repeat(12_000);
   {
     using socket = await openSocket(gateway);
     socket.send({ input: "held" });
@@ -348,7 +348,7 @@ function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
 
 Deno.test("a slow reader slows its upstream", async () => {
   const chunk = STREAMED.chat[1] ?? "";
-  const long = chunk.replace("Hello", "x".repeat(100_000));
+  const long = chunk.replace("Hello", "telecommunications ".repeat(5_000));
   let sent = 0;
   function* steps(): Iterable<string> {
     for (; sent < 1_000; sent++) yield long;
