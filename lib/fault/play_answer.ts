@@ -1,4 +1,5 @@
 /** Sends the answer to one request over a connection, with or without a fault. */
+import { constants, crc32, deflateRawSync } from "node:zlib";
 import type { FaultConnection } from "./connection.ts";
 import type { RequestedFault } from "./faults.ts";
 import type { FaultRequest, StreamStep } from "./fault_request.ts";
@@ -252,17 +253,27 @@ async function sendHugeLine(connection: FaultConnection, bytes: number): Promise
   return "open";
 }
 
-/** Sends a number of zeros, compressed while they are sent. */
+/** Sends a number of zeros as a gzip file. A MiB of them is compressed once, so that any number of it is a part. */
 async function sendZeros(connection: FaultConnection, bytes: number): Promise<void> {
-  let remaining = bytes;
-  const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    pull(controller) {
-      if (remaining <= 0) return controller.close();
-      controller.enqueue(new Uint8Array(Math.min(BLOCK_BYTES, remaining)));
-      remaining -= BLOCK_BYTES;
-    },
-  }, { highWaterMark: 0 });
-  for await (const piece of zeros.pipeThrough(new CompressionStream("gzip"))) await connection.send(piece);
+  const block = new Uint8Array(1024 ** 2);
+  const compressed = compressPart(block);
+  let checksum = 0;
+  await connection.send(Uint8Array.of(31, 139, 8, 0, 0, 0, 0, 0, 0, 3));
+  for (let remaining = bytes; remaining > 0; remaining -= block.length) {
+    const part = block.subarray(0, remaining);
+    checksum = crc32(part, checksum);
+    await connection.send(part.length === block.length ? compressed : compressPart(part));
+  }
+  // The empty last block, the checksum and the size.
+  const end = new DataView(new ArrayBuffer(10));
+  end.setUint16(0, 0x0300);
+  end.setUint32(2, checksum, true);
+  end.setUint32(6, bytes, true);
+  await connection.send(new Uint8Array(end.buffer));
+}
+
+function compressPart(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(deflateRawSync(bytes, { finishFlush: constants.Z_FULL_FLUSH }));
 }
 
 /** Returns whether a size is too large to build in memory. */

@@ -60,6 +60,13 @@ Deno.test("an answer that stalls in its middle is whole, whatever character is t
   }
 });
 
+Deno.test("a bomb is a gzip file with as many zeros as requested", async () => {
+  await using server = startServer();
+  const body = chat("gzip-bomb:3mb");
+  const answer = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body });
+  assertEquals((await answer.bytes()).length, 3 * 1024 ** 2);
+});
+
 Deno.test("an answer ends when its peer disconnects, in any phase", async () => {
   await using server = startServer();
   for (const ask of ["stall", "stall-after:2", "endless", "drip:5ms", "slow:5s"]) {

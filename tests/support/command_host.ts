@@ -21,9 +21,12 @@ const encoder = new TextEncoder();
 async function run({ args, folder, env, input }: HostedCommand): Promise<Ended> {
   const before = Deno.env.toObject();
   const decoders = { out: new TextDecoder(), err: new TextDecoder() };
-  const ended = { code: 0, out: "", err: "" };
+  const writes: { stream: "out" | "err"; text: string }[] = [];
+  const ended = { code: 0, out: "", err: "", writes };
   const collect = (stream: "out" | "err") => (bytes: Uint8Array) => {
-    ended[stream] += decoders[stream].decode(bytes, { stream: true });
+    const text = decoders[stream].decode(bytes, { stream: true });
+    ended[stream] += text;
+    writes.push({ stream, text });
     return bytes.length;
   };
   Object.assign(Deno.stdout, { writeSync: collect("out") });

@@ -11,6 +11,8 @@ export interface Ended {
   code: number;
   out: string;
   err: string;
+  /** What a command in a shared process wrote, in its order. */
+  writes?: readonly { stream: "out" | "err"; text: string }[];
 }
 
 /** A running gateway with a key. */

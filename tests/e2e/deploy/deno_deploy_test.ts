@@ -26,7 +26,7 @@ const PATIENCE_MS = 90_000;
 /** Cost of a completed answer, in 1e-12 USD: 5 tokens. */
 const COST = 50_000_000n;
 /** Cost of the image, by its size and the length of its prompt. */
-const IMAGE_COST = 31_609_500_000n;
+const IMAGE_COST = 17_209_500_000n;
 /** Limit of the limited key in requests per minute, and the number of requests sent with it. */
 const RATE = 20;
 const ASKED = 45;
@@ -202,7 +202,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
         body: JSON.stringify({
-          ...{ model: "sluice/canvas", prompt: "A ship", size: "1024x1024", quality: "low" },
+          ...{ model: "sluice/canvas", prompt: "A ship", size: "1024x640", quality: "low" },
           output_format: format,
         }),
       });

@@ -51,10 +51,12 @@ function startRunner(): { port: number } & AsyncDisposable {
     const args = others.splice(0, Number(count));
     const end = others.indexOf("");
     const env = Object.fromEntries(others.slice(0, end).map((line) => line.split(/=(.*)/s, 2)));
-    const { code, out, err } = await run(args, { folder, env, input: others.slice(end + 1).join("\0") });
-    const [quotedOut, quotedErr] = [out, err].map((text) => `'${text.replaceAll("'", "'\\''")}'`);
-    // Commands write what they say about a result before it.
-    return new Response(`printf %s ${quotedErr} >&2; printf %s ${quotedOut}; exit ${code}`);
+    const { code, out, err, writes } = await run(args, { folder, env, input: others.slice(end + 1).join("\0") });
+    const parts = writes ?? [{ stream: "out", text: out }, { stream: "err", text: err }];
+    const lines = parts.map(({ stream, text }) =>
+      `printf %s '${text.replaceAll("'", "'\\''")}'${stream === "err" ? " >&2" : ""}\n`
+    );
+    return new Response(`${lines.join("")}exit ${code}`);
   });
   return { port: server.addr.port, [Symbol.asyncDispose]: () => server.shutdown() };
 }

@@ -1,5 +1,5 @@
 import { assertEquals, assertGreater } from "@std/assert";
-import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { HAS_POSTGRES, HAS_REDIS, startPostgres } from "../../support/databases.ts";
 import { createLoad, KEY } from "../program/load.ts";
 import { seeded } from "../../support/random.ts";
 import { isInstalled } from "../deploy/programs.ts";
@@ -19,12 +19,12 @@ const SHUTDOWN = { ready_delay_ms: 4_000, drain_seconds: 60, images_drain_second
 const PAID = 60;
 
 const MIX: Mix = {
-  whole: { clients: 2, restMs: 100 },
-  streamed: { clients: 2, restMs: 100 },
-  slowly: { clients: 2, restMs: 100 },
+  whole: { clients: 2, restMs: 300 },
+  streamed: { clients: 2, restMs: 300 },
+  slowly: { clients: 2, restMs: 300 },
   long: { clients: 6, restMs: 40 },
-  echo: { clients: 2, restMs: 200 },
-  image: { clients: 1, restMs: 500 },
+  echo: { clients: 2, restMs: 400 },
+  image: { clients: 1, restMs: 2_000 },
   limited: { clients: 2, restMs: 250 },
   slots: { clients: 4, restMs: 100 },
   budget: { clients: 2, restMs: 250 },
@@ -39,7 +39,9 @@ Deno.test({
     const behind = { shutdown: SHUTDOWN, trusted_proxies: ["127.0.0.1"] };
     const first = { ...configFor({ load, counter }), ...behind };
     const changed = { ...configFor({ load, counter }, true), ...behind };
-    await using cluster = await startCluster({ config: first, env: ENV });
+    // Other tests must not starve it: no request may fail.
+    await using postgres = await startPostgres();
+    await using cluster = await startCluster({ config: first, env: ENV, postgres });
     await using proxy = await startProxy(cluster.nodes, { checks: CHECKS });
     const traffic = startTraffic(proxy.origin, { load, mix: MIX });
     const isAnswered = (kind: string, status: number, from = 0) =>
