@@ -1,6 +1,6 @@
 /** Finds the route of a request's URL, and reads its path safely. */
 import { type Access, accessKey, type AccessTable, isAdminPath } from "../access/access_table.ts";
-import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
+import { allowedMethods, createRouter, type Handler, type Match, METHODS, type Route } from "./router.ts";
 import { GatewayError } from "../errors.ts";
 import { type Addressed, hostOf } from "./head.ts";
 
@@ -22,25 +22,17 @@ export interface ServedRoute {
 }
 
 /** The route of a URL. */
-export interface RouteMatch {
-  readonly route: ServedRoute;
-  readonly params: Readonly<Record<string, string>>;
-}
+export type RouteMatch = Match<ServedRoute>;
 
 /** Finds the match of a request; undefined if there is no route. @throws {GatewayError} as `readTarget` */
 export type RouteMatcher = (request: Addressed) => RouteMatch | undefined;
 
 /** Creates a matcher of the given routes. @throws {RangeError} as `createRouter` */
 export function createRouteMatcher(routes: readonly Route[], access: AccessTable): RouteMatcher {
-  const findRoute = createRouter(routes);
-  const servedRoutes = new Map(routes.map((route) => [route, servedOf(route, access)]));
+  const findRoute = createRouter(routes.map((route) => servedOf(route, access)));
   return (request) => {
     const { path, segments } = readTarget(request);
-    const match = findRoute(
-      isGoogleRequest(path, request) ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments),
-    );
-    const route = match && servedRoutes.get(match.route);
-    return match && route && { route, params: match.params };
+    return findRoute(isGoogleRequest(path, request) ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
   };
 }
 

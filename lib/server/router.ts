@@ -110,20 +110,20 @@ export interface Route {
 }
 
 /** A route and the values of its parameters. */
-export interface Match {
-  route: Route;
-  params: Record<string, string>;
+export interface Match<Routed> {
+  readonly route: Routed;
+  readonly params: Readonly<Record<string, string>>;
 }
 
 /** Finds the route of a path, given as decoded segments; returns undefined if there is none. */
-export type Router = (segments: readonly string[]) => Match | undefined;
+export type Router<Routed> = (segments: readonly string[]) => Match<Routed> | undefined;
 
 /** A node in the tree of routes, reached by a sequence of segments. */
-interface Node {
-  statics: Map<string, Node>;
-  parameter: Node | undefined;
+interface Node<Routed> {
+  statics: Map<string, Node<Routed>>;
+  parameter: Node<Routed> | undefined;
   /** The route that ends here, with the names of its parameters in order. */
-  leaf: { route: Route; names: string[] } | undefined;
+  leaf: { route: Routed; names: string[] } | undefined;
 }
 
 /**
@@ -131,8 +131,8 @@ interface Node {
  * parameter matches exactly one segment, which must not be empty.
  * @throws {RangeError} if two routes match the same paths
  */
-export function createRouter(routes: readonly Route[]): Router {
-  const root = createNode();
+export function createRouter<Routed extends Pick<Route, "path">>(routes: readonly Routed[]): Router<Routed> {
+  const root = createNode<Routed>();
   for (const route of routes) addRoute(root, route);
   return (segments) => {
     const values: string[] = [];
@@ -151,11 +151,11 @@ export function allowedMethods(route: Route): string[] {
   return methods.sort();
 }
 
-function createNode(): Node {
+function createNode<Routed>(): Node<Routed> {
   return { statics: new Map(), parameter: undefined, leaf: undefined };
 }
 
-function addRoute(root: Node, route: Route): void {
+function addRoute<Routed extends Pick<Route, "path">>(root: Node<Routed>, route: Routed): void {
   const names: string[] = [];
   let node = root;
   for (const segment of route.path.split("/").slice(1)) {
@@ -178,7 +178,12 @@ function addRoute(root: Node, route: Route): void {
 /**
  * Finds a leaf below a node, and adds the values of parameters to `values`. The tree of routes limits the recursion.
  */
-function findLeaf(node: Node, segments: readonly string[], values: string[], index = 0): Node["leaf"] {
+function findLeaf<Routed>(
+  node: Node<Routed>,
+  segments: readonly string[],
+  values: string[],
+  index = 0,
+): Node<Routed>["leaf"] {
   const segment = segments[index];
   if (segment === undefined) return node.leaf;
   const next = node.statics.get(segment);
