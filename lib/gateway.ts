@@ -285,15 +285,16 @@ const STATE_AFTER = {
 } as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
 
 /**
- * Returns a log of the ledger that adds the path of the file: the store's to lines with a fault. Entries that the
- * journal does not accept have its path, because it gets those that a shared store does not accept.
+ * Returns a log of the ledger that adds the path of the file at fault. A fault of a shared store is no reason for these
+ * events, since its journal takes the entries then: theirs is the journal's.
  */
 function logWithPath({ store, nodes: { journal } }: Config, log: Gateway["log"]): Gateway["log"] {
   if (store.kind === "sqlite") {
     return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
   }
   if (store.kind !== "postgres" || journal === null) return log;
-  const isAboutJournal = ({ event }: LogEntry) => event === "ledger_failed" || event === "entry_not_written";
+  const isAboutJournal = ({ event, fault, cause }: LogEntry) =>
+    (event === "ledger_failed" || event === "entry_not_written") && (fault !== undefined || cause === "no_room");
   return (entry) => log(isAboutJournal(entry) ? { ...entry, path: journal } : entry);
 }
 

@@ -91,7 +91,7 @@ export const LOG_EVENTS = {
   ledger_recovered: { levels: ["info"], about: "The ledger can be written again" },
   entry_not_written: {
     levels: ["warn", "error"],
-    about: "An entry could not be written: request `request_id` is not billed. `cause`, `fault`",
+    about: "An entry could not be written: request `request_id` is not billed. `cause`, `fault`, `path`",
   },
   refusals_not_written: {
     levels: ["warn"],

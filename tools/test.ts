@@ -91,8 +91,8 @@ const BUNDLE_FILES = 40;
 /** Number of modules when the fast tests run. Each compiles the gateway again, so that few take less CPU time. */
 const FAST_BUNDLES = 5;
 
-/** Modules of the fast tests of clients. Each also loads the SDKs, and starts three gateways. */
-const FAST_CLIENT_BUNDLES = 3;
+/** Modules of the fast tests of clients: to load the SDKs and to start its three gateways takes 5 s of CPU time. */
+const FAST_CLIENT_BUNDLES = 1;
 
 /** The counts of one run. */
 export interface TestCounts {
@@ -135,7 +135,7 @@ export function groupsOf(all: boolean): Group[] {
     },
     {
       name: "WebAssembly",
-      stage: 2,
+      stage: all ? 2 : 1,
       args: ["--config", "tools/wasm/deno.json"],
       files: testFiles("tools/wasm/"),
     },
@@ -164,7 +164,7 @@ function bundlesOf(files: readonly string[]): string[][] {
   );
   const alone = [...long, ...unit.filter(isUnshared)].map((file) => [file]);
   const shared = [endToEnd, unit.filter((file) => !isUnshared(file))];
-  const bundles = shared.flatMap((group) => mixed(group, Math.ceil(group.length / BUNDLE_FILES)));
+  const bundles = shared.flatMap((group) => mixed(group, Math.max(2, Math.ceil(group.length / BUNDLE_FILES))));
   return [
     ...bundles.flatMap((bundle, index) => [
       ...alone.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
@@ -184,12 +184,9 @@ function isUnshared(file: string): boolean {
   return UNSHARED.includes(file);
 }
 
-/**
- * Distributes files over up to `wantedCount` modules, but at least two, that take about equally long: neighbours are
- * alike, so each module gets every n-th file.
- */
+/** Distributes files over modules that take about equally long: neighbours are alike, so each gets every n-th file. */
 function mixed(files: readonly string[], wantedCount: number): string[][] {
-  const count = Math.min(Math.max(2, wantedCount), files.length);
+  const count = Math.min(wantedCount, files.length);
   return Array.from({ length: count }, (_, shard) => files.filter((_, index) => index % count === shard));
 }
 

@@ -68,7 +68,8 @@ for (const [protocol, vendor, path] of HOSTS) {
   });
 }
 
-Deno.test("a gateway in front of a host with the Gemini protocol passes", async () => {
+const ignore = skipInQuick("Conformance in front of three of four protocols");
+Deno.test("a gateway in front of a host with the Gemini protocol passes", { ignore }, async () => {
   await using mind = startGateway({}, OPTIONS);
   await using host = startGemini({ ...mind, key: mind.key.key, stop: () => Promise.resolve() });
   await using front = startKeyed(

@@ -39,8 +39,31 @@ const JITTER = 0.25;
 const RETRY_AFTER_MS = 2_000;
 
 /** Thrown if the store does not answer in time. */
-class LateError extends Error {
-  override readonly name = "LateError";
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+}
+
+/**
+ * Awaits an answer of the store with a timeout. A failure after that has no consequences.
+ * @param options `waits`: gets the function that ends this wait, while it lasts
+ * @throws {NoAnswer} after the timeout
+ */
+export async function inTime<T>(
+  answer: Promise<T>,
+  ms: number,
+  { later, waits }: { later?: StartTimer; waits?: Set<() => void> } = {},
+): Promise<T> {
+  answer.catch(() => {});
+  const late = Promise.withResolvers<never>();
+  const giveUp = () => late.reject(new NoAnswer("Cannot wait any longer: the store does not answer"));
+  const cancelTimeout = startCallTimeout(giveUp, ms, later);
+  waits?.add(giveUp);
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    waits?.delete(giveUp);
+    cancelTimeout();
+  }
 }
 
 /** Tracks whether a store is reachable, and passes calls to it. */
@@ -53,11 +76,11 @@ export class Reach {
   #answeredAt: number;
   #lastFailure: unknown;
   #isClosed = false;
+  /** Functions that end the pending waits. */
+  readonly #waits = new Set<() => void>();
   #probing: Promise<void> | undefined;
   #cancelProbe = () => {};
   readonly #outages: Outages<unknown>;
-  /** Functions that end the pending waits. */
-  readonly #endWaits = new Set<() => void>();
 
   constructor(parts: ReachParts) {
     this.#parts = parts;
@@ -106,7 +129,7 @@ export class Reach {
       this.#answeredAt = this.#parts.monotonic();
       return answer;
     } catch (cause) {
-      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
+      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof NoAnswer)) throw cause;
       // A call on a replaced connection says nothing about the new ones.
       if (calledAt >= this.#changedAt) this.fail(cause);
       throw outOfReach(cause);
@@ -130,20 +153,10 @@ export class Reach {
    * Waits for an answer with a timeout, whether the store counts as reachable or not.
    * @throws the answer's own error
    */
-  async within<T>(answer: Promise<T>): Promise<T> {
-    // A failure after the timeout has no consequences.
-    answer.catch(() => {});
-    if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
-    const late = Promise.withResolvers<never>();
-    const giveUp = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
-    const cancelTimeout = startCallTimeout(giveUp, ANSWER_TIMEOUT_MS, this.#parts.later);
-    this.#endWaits.add(giveUp);
-    try {
-      return await Promise.race([answer, late.promise]);
-    } finally {
-      this.#endWaits.delete(giveUp);
-      cancelTimeout();
-    }
+  within<T>(answer: Promise<T>): Promise<T> {
+    const answered = inTime(answer, ANSWER_TIMEOUT_MS, { later: this.#parts.later, waits: this.#waits });
+    if (this.#isClosed) this.#endWaits();
+    return answered;
   }
 
   /** Records a failure: the store counts as unreachable until a probe succeeds. */
@@ -164,8 +177,12 @@ export class Reach {
     this.#isClosed = true;
     this.#cancelProbe();
     this.#outages.close();
-    for (const giveUp of this.#endWaits) giveUp();
+    this.#endWaits();
     await this.#probing;
+  }
+
+  #endWaits(): void {
+    for (const giveUp of this.#waits) giveUp();
   }
 
   #schedule(ms: number): void {

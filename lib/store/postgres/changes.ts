@@ -1,7 +1,8 @@
 /** The feed of changes that other nodes make: notifications of the database, and a poll about once a second. */
 import { describeFailure } from "../../causes.ts";
 import type { Log } from "../../log_events.ts";
-import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
+import { inTime } from "../outage/reachability.ts";
+import { isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
 
 /** Notification channel. */

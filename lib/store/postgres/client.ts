@@ -1,9 +1,8 @@
 /** Opens connections to a Postgres database, classifies their errors, and migrates the tables. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
-import { startCallTimeout } from "../../start_timer.ts";
 import { type Migrated, newerStore, StoreError } from "../store.ts";
-import { outOfReach } from "../outage/reachability.ts";
+import { NoAnswer, outOfReach } from "../outage/reachability.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -144,23 +143,6 @@ export function openPool(open: () => Sql, leftMs = 0): Pool {
       await Promise.all([...[...replaced.keys()].map(end), current.end({ timeout: CLOSE_TIMEOUT_SECONDS })]);
     },
   };
-}
-
-/** Thrown if the database does not answer in time. */
-export class NoAnswer extends Error {
-  override readonly name = "NoAnswer";
-}
-
-/** Awaits a promise with a timeout. @throws {NoAnswer} after that time */
-export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const cancelTimeout = startCallTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), ms);
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    cancelTimeout();
-    answer.catch(() => {});
-  }
 }
 
 /** Codes with which the system, the driver and Deno report connections that failed or were lost. */

@@ -2,7 +2,8 @@
 import type { KeyChange, KeyRecord, KeyStore } from "../keys.ts";
 import type { ChangeOrigin } from "../operators.ts";
 import { type Changes, READ_TIMEOUT_MS } from "./changes.ts";
-import { inTime, isOutOfReach } from "./client.ts";
+import { inTime } from "../outage/reachability.ts";
+import { isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 

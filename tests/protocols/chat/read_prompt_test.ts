@@ -23,28 +23,10 @@ Deno.test("readPrompt() reads the requests that clients send", () => {
 });
 
 Deno.test("readPrompt() treats null as absent", () => {
-  const names = [
-    "max_completion_tokens",
-    "max_tokens",
-    "temperature",
-    "n",
-    "stop",
-    "logit_bias",
-    "logprobs",
-    "stream",
-    "stream_options",
-    "tools",
-    "functions",
-    "tool_choice",
-    "parallel_tool_calls",
-    "response_format",
-    "reasoning_effort",
-    "reasoning",
-    "provider",
-    "models",
-    "safety_identifier",
-    "user",
-  ];
+  const names = `
+    max_completion_tokens max_tokens temperature n stop logit_bias logprobs stream stream_options tools functions
+    tool_choice parallel_tool_calls response_format reasoning_effort reasoning provider models safety_identifier
+    user`.trim().split(/\s+/);
   const nulls = Object.fromEntries(names.map((name) => [name, null]));
   assertEquals(read(request(nulls)), read(request()));
 });

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { Changes } from "../../../lib/store/postgres/changes.ts";
-import { isOutOfReach, NoAnswer, type Sql } from "../../../lib/store/postgres/client.ts";
+import { isOutOfReach, type Sql } from "../../../lib/store/postgres/client.ts";
+import { NoAnswer } from "../../../lib/store/outage/reachability.ts";
 import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
 import { pause, soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
