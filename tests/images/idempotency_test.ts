@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, 
 import { GatewayError } from "../../lib/errors.ts";
 import type { StoredAnswer } from "../../lib/images/replay_cache.ts";
 import type { IdempotencyParts, RepeatableRequest } from "../../lib/images/idempotency.ts";
-import { readIdempotencyKey } from "../../lib/images/idempotency_key.ts";
+import { readIdempotencyKey } from "../../lib/images/answer_once.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";

@@ -90,6 +90,7 @@ Deno.test("readPrompt() rejects contradictions and unsupported requests", () => 
   const user = (part: JsonObject) => request({ messages: [{ role: "user", content: [part] }] });
   const cases: [body: JsonObject, param: string][] = [
     [request({ stream_options: { include_usage: true } }), "stream_options"],
+    [request({ max_tokens: 9_000, max_completion_tokens: 5 }), "max_tokens"],
     [request({ stream: false, stream_options: {} }), "stream_options"],
     [request({ top_logprobs: 2 }), "top_logprobs"],
     [request({ top_logprobs: 0, logprobs: false }), "top_logprobs"],
