@@ -63,7 +63,7 @@ export const LOG_EVENTS = {
   limits_store_down: {
     levels: ["error"],
     about:
-      "Redis is unreachable, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
+      "Redis is unreachable for 1 s or more, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
       "`READONLY` (a replica) or `NOPERM`. `policy`: what this node does; `share` of each limit that it admits",
   },
   limits_store_up: { levels: ["warn"], about: "Redis is reachable again after `outage_ms`" },
@@ -121,8 +121,8 @@ export const LOG_EVENTS = {
   store_changes_unreadable: {
     levels: ["error"],
     about:
-      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request. " +
-      "`cause`",
+      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request; if " +
+      "that fails, known keys work as in an outage. `fault`, `code`, `cause`",
   },
   store_behind_pooler: {
     levels: ["info"],
@@ -191,7 +191,10 @@ export const LOG_EVENTS = {
       "`count` lines `of` one event were left out. Unauthenticated requests cause at most 60 lines a minute about " +
       "refused keys and 600 about failed requests",
   },
-  log_lines_lost: { levels: ["warn"], about: "The reader of the log is too slow: `lines` before this one are lost" },
+  log_lines_lost: {
+    levels: ["warn"],
+    about: "The reader of the log was too slow or gone, or its disk full: `lines` before this one are lost",
+  },
   reloaded: {
     levels: ["info"],
     about: "A new configuration is in force. `version`, `source`, `trigger`, `shared_version`",

@@ -6,6 +6,7 @@ import { createApp } from "../server/app.ts";
 import type { App, AppOptions } from "../server/exchange.ts";
 import { describeCause } from "../server/cause.ts";
 import { createClientTracker } from "../server/client_tracker.ts";
+import type { Drain } from "../server/drain.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";
 import { startTimer } from "../start_timer.ts";
 
@@ -22,14 +23,15 @@ export class ListenError extends Error {
 }
 
 /** The parts of a server. */
-export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "clients"> {
+export interface ListenParts extends Pick<AppOptions, "routes" | "clients"> {
   listener: Listener;
+  drain: Drain;
 }
 
 /** Opens all listeners, the clients' first; if one fails, none stays open. @throws {ListenError} if one fails */
 export async function listenAll(
   current: () => Gateway,
-  options: Pick<AppOptions, "routes" | "drain">,
+  options: Pick<ListenParts, "routes" | "drain">,
 ): Promise<[Server, ...Server[]]> {
   const parts = { ...options, clients: createClientTracker({ monotonic: () => performance.now() }) };
   const [clientListener, ...others] = listenersOf(current().config, current());

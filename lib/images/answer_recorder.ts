@@ -27,6 +27,8 @@ export class AnswerRecorder {
   readonly #closing = new AbortController();
   /** Bytes of the answers that could not be stored yet. */
   #unstoredBytes = 0;
+  /** The retries for these answers. */
+  readonly #storing = new Set<Promise<void>>();
 
   constructor(parts: AnswerRecorderParts) {
     this.#parts = parts;
@@ -37,7 +39,9 @@ export class AnswerRecorder {
     try {
       await this.#parts.cache.store(claim.claim, answer);
     } catch (cause) {
-      return void this.#storeLater(claim, answer, cause);
+      const storing = this.#storeLater(claim, answer, cause);
+      this.#storing.add(storing);
+      return void storing.finally(() => this.#storing.delete(storing));
     }
     await claim.release();
   }
@@ -59,9 +63,10 @@ export class AnswerRecorder {
     claim.stopRenewing();
   }
 
-  /** Ends all retries. */
-  close(): void {
+  /** Ends all retries. Resolves after a last attempt for each answer that is not stored yet. */
+  async close(): Promise<void> {
     this.#closing.abort(new DOMException("Closed", "AbortError"));
+    await Promise.all(this.#storing);
   }
 
   /** Retries to store an answer for a while, since a store may be unreachable for seconds. */
@@ -69,14 +74,13 @@ export class AnswerRecorder {
     const { length } = answer.body;
     this.#unstoredBytes += length;
     try {
-      const isShort = this.#unstoredBytes <= MAX_UNSTORED_BYTES;
-      for (let leftMs = UNSTORED_MS; isShort && leftMs > 0; leftMs -= RETRY_MS) {
-        await this.#pause();
+      let leftMs = this.#unstoredBytes <= MAX_UNSTORED_BYTES ? UNSTORED_MS : 0;
+      for (; leftMs > 0; leftMs -= RETRY_MS) {
+        // While the gateway is being closed, the next attempt is made at once and is the last.
+        await this.#pause().catch(() => leftMs = 0);
         const isStored = await this.#parts.cache.store(claim.claim, answer).then(() => true, () => false);
         if (isStored) return await claim.release();
       }
-    } catch {
-      // The gateway is being closed.
     } finally {
       this.#unstoredBytes -= length;
     }

@@ -173,10 +173,10 @@ export class Idempotency {
     return this.#cache.prune();
   }
 
-  /** Cancels all work. */
-  close(): void {
-    this.#recorder.close();
+  /** Cancels all work. Resolves after a last attempt to store each answer that is not stored yet. */
+  async close(): Promise<void> {
     for (const { controller } of this.#pending.values()) controller.abort(new DOMException("Closed", "AbortError"));
+    await this.#recorder.close();
   }
 
   #start(name: string, requestHash: string, make: Make): PendingAnswer {

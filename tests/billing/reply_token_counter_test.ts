@@ -127,7 +127,7 @@ Deno.test("ReplyTokenCounter is exact for long texts of any kind", async () => {
     marks: () => long(() => char(0x300, 0x36f)),
     "lone surrogates": () => "\ud83d".repeat(100_000),
   };
-  const step = skipInQuick("Three of four kinds of long texts") ? 4 : 1;
+  const step = skipInQuick("Five of six kinds of long texts") ? 6 : 1;
   for (const [name, make] of Object.entries(texts).filter((_, index) => index % step === 0)) {
     const text = make();
     const type = random.below(2) === 0 ? "text" : "reasoning";

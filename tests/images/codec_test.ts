@@ -55,7 +55,7 @@ Deno.test("a PNG gives back exactly the pixels it was made of", async () => {
 });
 
 Deno.test("encodeFile() writes each format in exactly the size", async () => {
-  const sizes = [{ width: 16, height: 16 }, { width: 33, height: 65 }, { width: 1024, height: 640 }];
+  const sizes = [{ width: 16, height: 16 }, { width: 33, height: 65 }, { width: 320, height: 200 }];
   for (const size of sizes) {
     const pixels = draw(size, (x, y) => [x, y, 128]);
     for (const format of ["png", "jpeg", "webp"] as const) {

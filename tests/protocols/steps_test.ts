@@ -11,7 +11,7 @@ import { assistant, call, promptOf, result, user } from "./canonical/messages.ts
 import { adapt, targetOf } from "./translate/targets.ts";
 
 const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
-const CALLS = 4_000;
+const CALLS = 2_100;
 
 /** Runs work to its end. Returns how many steps it took. */
 function stepsOf<T>(work: Generator<void, T>): number {

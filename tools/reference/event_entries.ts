@@ -118,7 +118,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   log_lines_suppressed: { see: "`count` and `of` in the line", act: "Look at the lines of that event before this one" },
   log_lines_lost: {
     see: "`sluice_log_lines_lost_total`",
-    act: "Make the log's reader faster, or log less: `log.requests`, `log.level`",
+    act: "Free disk space, make the log's reader faster, or log less: `log.requests`, `log.level`",
   },
   reload_refused: {
     see: "`problem` in the line; `sluice check`",

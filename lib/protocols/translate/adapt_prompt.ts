@@ -4,6 +4,7 @@ import type { ContentBlock, Machine, Prompt, Protocol, ReplyEvent } from "../can
 import { GatewayError } from "../../errors.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
+import { removeCodeFence } from "./code_fence.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { dropUnknownMembers } from "./drop_unknown_members.ts";
 import {
@@ -77,6 +78,8 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
     prompt = { ...prompt, maxTokens: dialect.minTokens ?? 0 };
   }
 
+  // This protocol has no JSON mode, and Claude fences JSON even if the system prompt forbids it.
+  if (target.protocol === "messages" && asksForJson(prompt)) restores.push(removeCodeFence);
   if (prompt.stop.length > 0) {
     const { prompt: limited, gatewayStops } = splitStopSequences(prompt, target);
     prompt = limited;
@@ -89,6 +92,10 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
     ...(isTooFew && { limit: maxTokens }),
     restore: () => chainMachines(restores.map((restore) => restore())),
   };
+}
+
+function asksForJson({ format }: Prompt): boolean {
+  return format !== undefined && format.type !== "text";
 }
 
 /** Checks that the client asks for one answer. @throws {GatewayError} `invalid`, if not */

@@ -9,6 +9,7 @@ const OPENING_TEXT = ".";
 const CONTINUE_TEXT =
   "Your last message is unfinished. Continue it exactly where it ends: write only what comes next, and " +
   "repeat nothing of it.";
+const NEXT_TEXT = "Your last message is finished. Continue with a new one.";
 
 /**
  * Puts the messages into an order that the target accepts.
@@ -17,7 +18,8 @@ const CONTINUE_TEXT =
  * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
  *   message. A conversation that does not begin with the user gets a user message `.` first.
  * - An empty conversation, which every upstream refuses, gets the same message.
- * - A final assistant text that the upstream cannot continue gets a user message that asks the model to continue it.
+ * - A final assistant text that the upstream cannot continue gets a user message that asks the model to continue it; or
+ *   for another message, if the client cannot want a continuation.
  */
 export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isOrdered(prompt.messages)) return prompt;
@@ -26,7 +28,7 @@ export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   const ordered = rounds.flatMap((round) => alternates ? mergeRound(round) : orderRound(round));
   const isEmpty = head.length === 0 && ordered.length === 0;
   const messages = [...head, ...(alternates || isEmpty ? beginWithUser(ordered) : ordered)];
-  return { ...prompt, messages: fitEnd(messages, target) };
+  return { ...prompt, messages: fitEnd(messages, { prompt, target }) };
 }
 
 /**
@@ -173,8 +175,8 @@ function beginWithUser(messages: readonly Message[]): Message[] {
 }
 
 /** Makes the last message one that the upstream can answer or continue. */
-function fitEnd(messages: Message[], { dialect, protocol, dropped }: AdaptTarget): Message[] {
-  const { alternates, prefill } = dialect;
+function fitEnd(messages: Message[], { prompt, target }: { prompt: Prompt; target: AdaptTarget }): Message[] {
+  const { dialect: { alternates, prefill }, protocol, dropped } = target;
   const lastIndex = messages.findLastIndex(({ role }) => role !== "system");
   const last = messages[lastIndex];
   if (last?.role !== "assistant") return messages;
@@ -186,10 +188,21 @@ function fitEnd(messages: Message[], { dialect, protocol, dropped }: AdaptTarget
     return [...messages.slice(0, lastIndex + 1), ...(merged === undefined ? userMessages : [merged])];
   }
   if (!prefill) {
+    if (!canContinue(prompt)) return [...messages, userMessage(NEXT_TEXT)];
     dropped.add("prefill");
     return [...messages, userMessage(CONTINUE_TEXT)];
   }
   return protocol === "messages" ? messages.with(lastIndex, trimEnd(last)) : messages;
+}
+
+/**
+ * Returns true if the answer can be the rest of a final assistant message. JSON and forced calls are whole, and OpenAI's
+ * responses never continue an item. LangGraph asks for JSON after the agent's last message.
+ */
+function canContinue({ protocol, format, toolChoice }: Prompt): boolean {
+  const isText = format === undefined || format.type === "text";
+  const mode = toolChoice?.type === "allowed" ? toolChoice.mode : toolChoice?.type;
+  return protocol !== "responses" && isText && mode !== "required" && mode !== "tool";
 }
 
 /** Removes white space at the end of a message. Anthropic refuses a prefill that ends with it. */

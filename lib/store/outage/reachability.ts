@@ -1,7 +1,8 @@
 /** Finds out whether a remote store is reachable, from the calls to it and from probes between them. */
 import type { Log } from "../../log_events.ts";
-import { faultOf } from "../../causes.ts";
-import { GatewayError, nameOf } from "../../errors.ts";
+import { describeFailure } from "../../causes.ts";
+import { GatewayError } from "../../errors.ts";
+import { createOutages, type Outages } from "../../outages.ts";
 import { startCallTimeout, type StartTimer } from "../../start_timer.ts";
 
 /** Dependencies of `Reach`. */
@@ -34,9 +35,6 @@ const ANSWER_TIMEOUT_MS = 2_000;
 const PROBE_INTERVAL_MS = 1_000;
 const JITTER = 0.25;
 
-/** Time that a change must last before it is logged, in milliseconds, so that a flapping store is one outage. */
-const SETTLED_MS = 1_000;
-
 /** Value of `retry-after`, in milliseconds. */
 const RETRY_AFTER_MS = 2_000;
 
@@ -68,64 +66,6 @@ export async function inTime<T>(
   }
 }
 
-/** The log of outages. */
-interface Outages {
-  /** Must be called when the store becomes unreachable. */
-  fell(cause: unknown): void;
-  /** Must be called when the store answers again. */
-  rose(): void;
-  /** Stops logging. */
-  close(): void;
-}
-
-/**
- * Creates the log of outages. An outage lasts from the first failure until the store has been reachable for a second.
- * Outages that are shorter than a second are not logged.
- */
-function createOutages(
-  { isUp, log, monotonic, later }: Pick<ReachParts, "log" | "monotonic" | "later"> & { isUp: () => boolean },
-): Outages {
-  let outage: { began: number; cause: unknown; rose: number; isLogged: boolean } | undefined;
-  let cancel = () => {};
-
-  function logDown(): void {
-    if (outage === undefined || outage.isLogged || isUp()) return;
-    outage.isLogged = true;
-    const [code, fault] = [codeOf(outage.cause), faultOf(outage.cause)];
-    log({
-      level: "error",
-      event: "store_down",
-      cause: nameOf(outage.cause),
-      ...(code !== undefined && { code }),
-      ...(fault !== undefined && { fault }),
-    });
-  }
-
-  function logUp(): void {
-    if (outage?.isLogged === true) {
-      log({ level: "info", event: "store_up", down_ms: Math.round(outage.rose - outage.began) });
-    }
-    outage = undefined;
-  }
-
-  return {
-    fell(cause) {
-      cancel();
-      outage ??= { began: monotonic(), cause, rose: 0, isLogged: false };
-      const waitMs = outage.began + SETTLED_MS - monotonic();
-      if (waitMs <= 0) logDown();
-      else cancel = later(logDown, waitMs);
-    },
-    rose() {
-      cancel();
-      if (outage === undefined) return;
-      outage.rose = monotonic();
-      cancel = later(logUp, SETTLED_MS);
-    },
-    close: () => cancel(),
-  };
-}
-
 /** Tracks whether a store is reachable, and passes calls to it. */
 export class Reach {
   readonly #parts: ReachParts;
@@ -140,13 +80,20 @@ export class Reach {
   readonly #waits = new Set<() => void>();
   #probing: Promise<void> | undefined;
   #cancelProbe = () => {};
-  readonly #outages: Outages;
+  readonly #outages: Outages<unknown>;
 
   constructor(parts: ReachParts) {
     this.#parts = parts;
     this.#changedAt = parts.monotonic();
     this.#answeredAt = this.#changedAt;
-    this.#outages = createOutages({ ...parts, isUp: () => this.#isUp });
+    const { log, monotonic, later } = parts;
+    this.#outages = createOutages({
+      isUp: () => this.#isUp,
+      logDown: (cause) => log({ level: "error", event: "store_down", ...describeFailure(cause) }),
+      logUp: (downMs) => log({ level: "info", event: "store_up", down_ms: downMs }),
+      monotonic,
+      later,
+    });
     this.#schedule(parts.hasWork() ? 0 : PROBE_INTERVAL_MS);
   }
 
@@ -215,10 +162,13 @@ export class Reach {
   /** Records a failure: the store counts as unreachable until a probe succeeds. */
   fail(cause: unknown): void {
     this.#lastFailure = cause;
-    if (!this.#isUp || this.#isClosed) return;
-    [this.#isUp, this.#changedAt] = [false, this.#parts.monotonic()];
-    this.#parts.reconnect();
+    if (this.#isClosed) return;
+    const wasUp = this.#isUp;
+    this.#isUp = false;
     this.#outages.fell(cause);
+    if (!wasUp) return;
+    this.#changedAt = this.#parts.monotonic();
+    this.#parts.reconnect();
     this.#schedule(0);
   }
 

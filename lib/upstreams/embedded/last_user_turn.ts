@@ -71,6 +71,8 @@ function describeBlock(block: ContentBlock): string {
     case "media":
       return describeMedia(block);
     case "vendor_specific":
+      // Claude Code's search for tools returns these. Translations have the same text.
+      if (block.value.type === "tool_reference") return `[Loaded tool: ${String(block.value.tool_name)}]`;
       throw new GatewayError(
         "invalid",
         `Cannot read a part of type "${String(block.value.type)}": this model accepts text, images and files`,

@@ -40,6 +40,23 @@ Deno.test("the size of the input is reported at the start, including system text
   assert(full > plain + 10, `${full} tokens with system text and tools, ${plain} without`);
 });
 
+Deno.test("JSON mode over messages takes the answer out of its code fence, whole and streamed", async () => {
+  const content = [{ type: "text", text: '```json\n{"a":1}\n```' }];
+  await using server = startUpstream(({ body }) => {
+    const { opening, pieces, ending } = frames("messages", ["```js", 'on\n{"a"', ":1}\n`", "``"]);
+    return body.includes('"stream":true')
+      ? events([...opening, ...pieces, ...ending].join(""))
+      : json({ ...WHOLE.messages, content });
+  });
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const body = prompt("chat", { response_format: { type: "json_object" } });
+  const whole = await (await gateway.ask("chat", body)).json();
+  assertEquals(whole.choices[0].message.content, '{"a":1}');
+  const streamed = await (await gateway.ask("chat", { ...body, stream: true })).text();
+  const deltas = [...streamed.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)].map(([, text = ""]) => JSON.parse(text));
+  assertEquals(deltas.join(""), '{"a":1}');
+});
+
 Deno.test("a refusal of too large a limit names the member that the client sent", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));

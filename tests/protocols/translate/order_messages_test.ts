@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import type { ContentBlock, Message } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { orderMessages } from "../../../lib/protocols/translate/order_messages.ts";
 import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
 import { type Kind, picture, targetOf } from "./targets.ts";
@@ -98,6 +98,23 @@ Deno.test("a prefill for Anthropic ends without white space", () => {
     assistant("x", "b"),
   ]);
   assertEquals(target.dropped.names, []);
+});
+
+Deno.test("a final assistant message is unfinished only where its client can want the rest of it", () => {
+  const messages = [user("a"), assistant("b")];
+  const cases: [string, Partial<Prompt>, string, string[]][] = [
+    ["text", {}, "Your last message is unfinished.", ["prefill"]],
+    ["JSON", { format: { type: "json_object" } }, "Your last message is finished.", []],
+    ["a call", { toolChoice: { type: "required" } }, "Your last message is finished.", []],
+    ["responses", { protocol: "responses" }, "Your last message is finished.", []],
+  ];
+  for (const [name, more, begin, dropped] of cases) {
+    const target = targetOf("messages");
+    const [, , last] = orderMessages(promptOf(messages, more), target).messages;
+    const [block] = last?.blocks ?? [];
+    assertEquals([last?.role, block?.type === "text" && block.text.startsWith(begin)], ["user", true], name);
+    assertEquals(target.dropped.names, dropped, name);
+  }
 });
 
 Deno.test("empty ids match nothing, and repeated ids are separated", () => {

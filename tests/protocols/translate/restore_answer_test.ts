@@ -3,6 +3,7 @@ import { checkGrammar } from "../canonical/event_grammar.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, FinishReason, Machine, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
+import { removeCodeFence } from "../../../lib/protocols/translate/code_fence.ts";
 import { chainMachines, normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stop_sequences.ts";
 import { seeded } from "../../support/random.ts";
@@ -50,6 +51,31 @@ Deno.test("stop sequences are split between upstream and gateway", () => {
     [],
   );
   assertEquals(target.dropped.names, ["stop_sequences"]);
+});
+
+Deno.test("removeCodeFence() takes text out of the one fence around it", () => {
+  const cases: [string, string][] = [
+    ['```json\n{"a":1}\n```', '{"a":1}'],
+    ["\n```\r\n[\n  1\n]\r\n```\n\n", "[\n  1\n]"],
+    ['```json\n{"a":"``` \n```x"}\n```', '{"a":"``` \n```x"}'],
+    ['```json\n{"a":', '{"a":'],
+    [' {"a":"```json\n"}\n', ' {"a":"```json\n"}\n'],
+    ["``` no fence", "``` no fence"],
+    ["``", "``"],
+    ["Here:\n```json\n{}\n```", "Here:\n```json\n{}\n```"],
+  ];
+  const random = seeded(5);
+  for (const [content, left] of cases) {
+    for (const cut of [[content], content.split(""), pieces(content, random)]) {
+      assertEquals(aggregateEvents(pass(say(...cut), removeCodeFence())).blocks, [text(left)], content);
+    }
+  }
+  const plain = say("{", '"a"', "}");
+  assertEquals(pass(plain, removeCodeFence()), plain);
+  const ms = workedMs();
+  pass(say(...Array.from({ length: 50_000 }, () => "\n")), removeCodeFence());
+  pass(say("```\n", ...Array.from({ length: 50_000 }, () => " ")), removeCodeFence());
+  assertLess(workedMs() - ms, 5_000);
 });
 
 Deno.test("an answer ends at the first complete stop sequence", () => {

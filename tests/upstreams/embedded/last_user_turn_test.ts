@@ -18,6 +18,13 @@ const failed: ContentBlock = {
   isError: true,
 };
 
+/** What Claude Code's search for tools returns. */
+const loaded: ContentBlock = {
+  type: "vendor_specific",
+  from: "messages",
+  value: { type: "tool_reference", tool_name: "clock" },
+};
+
 const cases: [string, Message[], Partial<LastUserTurn>][] = [
   ["nobody spoke", [], { text: "" }],
   ["only the system spoke", [system("be brief")], { text: "" }],
@@ -75,6 +82,7 @@ const cases: [string, Message[], Partial<LastUserTurn>][] = [
   ["image in a result", [assistant(call("c")), user(result("c", "got", png(2, 1)))], {
     results: "got\n[image 2x1 png]",
   }],
+  ["loaded tool", [assistant(call("c")), user(result("c", loaded))], { results: "[Loaded tool: clock]" }],
   ["old results", [assistant(call("c")), user(result("c", "1")), assistant("1"), user("thanks")], { text: "thanks" }],
   ["unanswered call", [user("q"), assistant(call("c"))], { text: "q", called: true }],
   ["foreign block of the assistant's", [
