@@ -37,9 +37,10 @@ export interface AdmissionQueue {
 const RETRY_MS = 2_000;
 
 /**
- * Share of the admitted size, and of the waiting requests, that one API key may take, so that others are served too.
+ * Share of the admitted size, of the waiting requests, and of drained answers that one API key may take, so that others
+ * are served too.
  */
-const KEY_SHARE = 3 / 4;
+export const KEY_SHARE = 3 / 4;
 
 interface Waiting {
   size: number;

@@ -3,6 +3,7 @@
  * their clients have disconnected, and billing tasks that no client waits for.
  */
 import { settlesWithin } from "../abort.ts";
+import { KEY_SHARE } from "../admission_queue.ts";
 import { type UnorderedItem, UnorderedList } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
@@ -80,19 +81,22 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
 export interface DrainedRequests {
   /**
    * Counts an answer that is being drained until `done` settles.
-   * @returns false if there are `max` drained answers already: the caller must cancel its upstream request instead
+   * @returns false if there are `max` drained answers already, or three quarters of them for this API key: the caller
+   * must cancel its upstream request instead
    */
-  begin(done: Promise<unknown>, max: number): boolean;
+  begin(done: Promise<unknown>, { max, keyId }: { max: number; keyId: string | undefined }): boolean;
 }
 
 /** Creates a count of drained answers, which starts at 0. */
 export function createDrainedRequests(): DrainedRequests {
-  let drained = 0;
+  /** The key of each drained answer. */
+  const drained = new Map<Promise<unknown>, string | undefined>();
   return {
-    begin(done, max) {
-      if (drained >= max) return false;
-      drained++;
-      const end = () => void drained--;
+    begin(done, { max, keyId }) {
+      const ofKey = drained.values().reduce((count, key) => key === keyId ? count + 1 : count, 0);
+      if (drained.size >= max || ofKey >= Math.max(1, max * KEY_SHARE)) return false;
+      drained.set(done, keyId);
+      const end = () => void drained.delete(done);
       done.then(end, end);
       return true;
     },

@@ -38,7 +38,8 @@ export const resourceLimitsSchema = z.strictObject({
     ),
   drained_requests: z.number().int().min(0).default(1000)
     .describe(
-      "Maximum number of concurrent answers that are read to their end for billing after the client has disconnected",
+      "Maximum number of concurrent answers that are read to their end for billing after the client has disconnected. " +
+        "One API key gets three quarters",
     ),
   requests_per_client: z.number().int().min(1).optional()
     .describe(

@@ -143,12 +143,15 @@ export interface DisconnectedRequest {
  */
 export function beginDrain(
   { model: { on_disconnect }, sheet, isCountable, meter }: DisconnectedRequest,
-  { gateway, requestId }: Pick<RouteContext, "gateway" | "requestId">,
+  { gateway, requestId, caller }: Pick<RouteContext, "gateway" | "requestId" | "caller">,
 ): boolean {
   const isWanted = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
   if (!isWanted || meter.entry.attempts === 0) return false;
   const { config, drains, log } = gateway;
-  const isBegun = drains.begin(meter.done, config.resource_limits.drained_requests);
+  const isBegun = drains.begin(meter.done, {
+    max: config.resource_limits.drained_requests,
+    keyId: caller?.keyId,
+  });
   if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });
   return isBegun;
 }

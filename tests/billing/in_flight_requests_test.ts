@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import {
+  createDrainedRequests,
   createInFlightRequests,
   type InFlightKind,
   type InFlightRequests,
@@ -65,4 +66,16 @@ Deno.test("InFlightRequests.over() also waits for requests added meanwhile", asy
   assertEquals(over, false);
   second.end();
   await waited;
+});
+
+Deno.test("createDrainedRequests() leaves a quarter of the drained answers to other keys", async () => {
+  const drains = createDrainedRequests();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const begin = (keyId: string, max = 8) => drains.begin(promise.then(), { max, keyId });
+  assertEquals(Array.from({ length: 7 }, () => begin("a")), [...Array(6).fill(true), false]);
+  assertEquals([begin("b"), begin("b"), begin("b"), begin("a")], [true, true, false, false]);
+  resolve();
+  await promise.then();
+  await Promise.resolve();
+  assertEquals([begin("a"), begin("a", 1), begin("b", 0)], [true, false, false]);
 });
