@@ -3,10 +3,12 @@
  * instead of the runtime's messages, which may contain a prompt or a key.
  */
 
+import { nameOf } from "./errors.ts";
+
 /** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   // Errors of Postgres, by their SQLSTATE.
-  [/^PostgresError 28/, "login refused"],
+  [/^PostgresError (?:28|55000)/, "login refused"],
   [/^PostgresError 3D000/, "no such database"],
   [/^PostgresError 42501/, "permission missing"],
   [/^PostgresError 53300/, "too many connections"],
@@ -36,8 +38,10 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
     "connection ended",
   ],
   [/EHOSTUNREACH|ENETUNREACH|no route to host|network is unreachable/i, "network unreachable"],
-  [/TimedOut|ETIMEDOUT|CONNECT_TIMEOUT|TimeoutError|LateError|NoAnswer|timed out/i, "timeout"],
+  [/TimedOut|ETIMEDOUT|CONNECT_TIMEOUT|TimeoutError|NoAnswer|timed out/i, "timeout"],
+  [/EMFILE|ENFILE|too many open files/i, "too many open files"],
   [/ENOSPC|no space left|database or disk is full|EDQUOT|quota exceeded/i, "disk full"],
+  [/journal is full/, "journal full"],
   [/EROFS|read-only (?:file system|transaction)|readonly database/i, "read-only"],
   [/EACCES|EPERM|PermissionDenied|permission denied|NotCapable|unable to open database file/i, "permission missing"],
   [/was deleted or replaced/, "file deleted or replaced"],
@@ -61,7 +65,26 @@ export function faultOf(thrown: unknown): string | undefined {
   return undefined;
 }
 
+/** Returns the facts of a thrown value for the log: its name, and its code and fault if it has them. */
+export function describeFailure(thrown: unknown): { cause: string; code?: string; fault?: string } {
+  const fault = faultOf(thrown);
+  return {
+    cause: nameOf(thrown),
+    ...(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" && { code: thrown.code }),
+    ...(fault !== undefined && { fault }),
+  };
+}
+
 /** Returns the path that an error of the file system names; `undefined` for any other value. */
 export function pathOf(thrown: unknown): string | undefined {
   return thrown instanceof Error ? /\(os error \d+\): \w+ '([^']+)'/.exec(thrown.message)?.[1] : undefined;
+}
+
+/** Describes an error of Redis in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `closed`. */
+export function redisWordOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  if ("code" in error && typeof error.code === "string") return error.code;
+  const reply = /^[A-Z]{2,}(?= )/.exec(error.message)?.[0];
+  // The client's own errors without a code are about a connection that is closed.
+  return reply ?? (error.name === "Error" ? "closed" : error.name);
 }

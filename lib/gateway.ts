@@ -6,7 +6,8 @@ import type { Model, Target } from "./catalog/model.ts";
 import type { AdminConfig, Config } from "./config.ts";
 import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
-import { GatewayError, nameOf } from "./errors.ts";
+import { describeFailure } from "./causes.ts";
+import { GatewayError } from "./errors.ts";
 import { Idempotency } from "./images/idempotency.ts";
 import { createPixelQueue } from "./images/pixel_limits.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
@@ -232,7 +233,7 @@ function ownIdempotency({ config, store, now, log }: Pick<Gateway, "config" | "s
     store,
     now,
     isCharged: async (requestId) => ((await store.ledger.find(requestId))?.cost ?? 0n) > 0n,
-    report: (cause) => log({ level: "warn", event: "answer_not_stored", cause: nameOf(cause) }),
+    report: (cause) => log({ level: "warn", event: "answer_not_stored", ...describeFailure(cause) }),
     windowMs: config.images.idempotency.window_seconds * 1000,
     maxBytes: config.images.idempotency.max_bytes,
     waitMs: config.images.total_ms,
@@ -284,15 +285,16 @@ const STATE_AFTER = {
 } as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
 
 /**
- * Returns a log of the ledger that adds the path of the file: the store's to lines with a fault. Entries that the
- * journal does not accept have its path, because it gets those that a shared store does not accept.
+ * Returns a log of the ledger that adds the path of the file at fault. A fault of a shared store is no reason for these
+ * events, since its journal takes the entries then: theirs is the journal's.
  */
 function logWithPath({ store, nodes: { journal } }: Config, log: Gateway["log"]): Gateway["log"] {
   if (store.kind === "sqlite") {
     return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
   }
   if (store.kind !== "postgres" || journal === null) return log;
-  const isAboutJournal = ({ event }: LogEntry) => event === "ledger_failed" || event === "entry_not_written";
+  const isAboutJournal = ({ event, fault, cause }: LogEntry) =>
+    (event === "ledger_failed" || event === "entry_not_written") && (fault !== undefined || cause === "no_room");
   return (entry) => log(isAboutJournal(entry) ? { ...entry, path: journal } : entry);
 }
 
@@ -317,7 +319,7 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
 /** Ends all running requests without a charge. Their clients get an error that says the gateway is shutting down. */
 export function stopRequests({ inFlight, idempotency }: Pick<Gateway, "inFlight" | "idempotency">): Promise<void> {
   const stopped = inFlight.stop(shuttingDown());
-  idempotency.close();
+  void idempotency.close();
   return stopped;
 }
 
@@ -332,12 +334,13 @@ function shuttingDown(): GatewayError {
 
 /** Ends all requests, closes the connections to upstreams, and writes the last ledger entries. */
 export async function closeGateway(gateway: Gateway): Promise<void> {
-  const { ledger, limiter, backgroundTasks, health, recall } = gateway;
+  const { ledger, limiter, backgroundTasks, health, recall, idempotency } = gateway;
   await stopRequests(gateway);
   await recall.close();
   health.close();
   closeUpstreams(gateway);
   await backgroundTasks.done();
+  await idempotency.close();
   await ledger.close();
   await limiter.close();
 }

@@ -63,7 +63,7 @@ export const LOG_EVENTS = {
   limits_store_down: {
     levels: ["error"],
     about:
-      "Redis is unreachable, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
+      "Redis is unreachable for 1 s or more, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
       "`READONLY` (a replica) or `NOPERM`. `policy`: what this node does; `share` of each limit that it admits",
   },
   limits_store_up: { levels: ["warn"], about: "Redis is reachable again after `outage_ms`" },
@@ -91,7 +91,7 @@ export const LOG_EVENTS = {
   ledger_recovered: { levels: ["info"], about: "The ledger can be written again" },
   entry_not_written: {
     levels: ["warn", "error"],
-    about: "An entry could not be written: request `request_id` is not billed. `cause`, `fault`",
+    about: "An entry could not be written: request `request_id` is not billed. `cause`, `fault`, `path`",
   },
   refusals_not_written: {
     levels: ["warn"],
@@ -121,8 +121,8 @@ export const LOG_EVENTS = {
   store_changes_unreadable: {
     levels: ["error"],
     about:
-      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request. " +
-      "`cause`",
+      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request; if " +
+      "that fails, known keys work as in an outage. `fault`, `code`, `cause`",
   },
   store_behind_pooler: {
     levels: ["info"],
@@ -191,7 +191,10 @@ export const LOG_EVENTS = {
       "`count` lines `of` one event were left out. Unauthenticated requests cause at most 60 lines a minute about " +
       "refused keys and 600 about failed requests",
   },
-  log_lines_lost: { levels: ["warn"], about: "The reader of the log is too slow: `lines` before this one are lost" },
+  log_lines_lost: {
+    levels: ["warn"],
+    about: "The reader of the log was too slow or gone, or its disk full: `lines` before this one are lost",
+  },
   reloaded: {
     levels: ["info"],
     about: "A new configuration is in force. `version`, `source`, `trigger`, `shared_version`",
@@ -228,6 +231,11 @@ export const LOG_EVENTS = {
     levels: ["info"],
     about: "After a peak, the heap shrank from `heap_before_mb` to `heap_after_mb`. Nothing else ran for `took_ms`",
   },
+  listener_failed: {
+    levels: ["error"],
+    about: "The gateway accepts no new connections on `port`, and opens it again after a second. `fault`, `cause`",
+  },
+  listener_reopened: { levels: ["info"], about: "The gateway accepts connections on `port` again" },
   response_failed: { levels: ["error"], about: "The HTTP server could not send an answer. `cause`, `stack`" },
   uncaught_error: { levels: ["error"], about: "A bug: an error that no code handles. `cause`, `stack`" },
   unhandled_rejection: { levels: ["error"], about: "A bug: a rejected promise that no code handles. `cause`, `stack`" },

@@ -1,4 +1,5 @@
 /** Cooperative scheduling: long computations run in slices, so that other requests are served in between. */
+import { AsyncLocalStorage } from "node:async_hooks";
 
 /** Time after which a slice ends, in milliseconds. */
 const SLICE_MS = 8;
@@ -21,23 +22,71 @@ export const LONG_REQUEST_BYTES = 400_000;
  */
 export const LONG_TEXT_CHARS = 1_000_000;
 
-const waiting: (() => void)[] = [];
+/** The API key that the present computation is for. */
+const owner = new AsyncLocalStorage<string | undefined>();
+
+/** Calls a function, whose long computations take turns with those of other API keys. */
+export function runForKey<T>(keyId: string | undefined, call: () => T): T {
+  return owner.run(keyId, call);
+}
+
+/** A queue in which API keys take turns, so that none keeps others waiting. Items of one key stay in order. */
+export class TurnQueue<T> {
+  /** Items by API key. The key whose turn is next is first. */
+  readonly #owners: { key: string | undefined; items: T[] }[] = [];
+
+  /** Number of items. */
+  get size(): number {
+    return this.#owners.reduce((sum, { items }) => sum + items.length, 0);
+  }
+
+  /** The item that `take` returns; undefined if there is none. */
+  get next(): T | undefined {
+    return this.#owners[0]?.items[0];
+  }
+
+  /** Adds an item of the API key that the present computation is for. */
+  add(item: T): void {
+    const key = owner.getStore();
+    const items = this.#owners.find((owner) => owner.key === key)?.items;
+    if (items === undefined) this.#owners.push({ key, items: [item] });
+    else items.push(item);
+  }
+
+  /** Removes and returns the next item. */
+  take(): T | undefined {
+    const first = this.#owners.shift();
+    const item = first?.items.shift();
+    if (first !== undefined && first.items.length > 0) this.#owners.push(first);
+    return item;
+  }
+
+  /** Removes an item; does nothing if it is not in the queue. */
+  remove(item: T): void {
+    const at = this.#owners.findIndex(({ items }) => items.includes(item));
+    const items = this.#owners[at]?.items;
+    items?.splice(items.indexOf(item), 1);
+    if (items?.length === 0) this.#owners.splice(at, 1);
+  }
+}
+
+const waiting = new TurnQueue<() => void>();
 
 function scheduleNext(): void {
   setTimeout(() => {
-    waiting.shift()?.();
-    if (waiting.length > 0) scheduleNext();
+    waiting.take()?.();
+    if (waiting.next !== undefined) scheduleNext();
   }, 0);
 }
 
 /**
- * Resolves in a later turn of the event loop. Each turn resolves a single caller, in order of arrival, so that many
- * long computations take no more of a turn than one.
+ * Resolves in a later turn of the event loop. Each turn resolves a single caller, so that many long computations take
+ * no more of a turn than one.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
-    waiting.push(resolve);
-    if (waiting.length === 1) scheduleNext();
+    if (waiting.next === undefined) scheduleNext();
+    waiting.add(resolve);
   });
 }
 

@@ -27,6 +27,11 @@ export function plainText(text: string, maxUnits: number): string {
   return text.slice(0, characterEnd(text, maxUnits)).replace(CONTROLS, " ").toWellFormed().trim();
 }
 
+/** Formats an integer with thousands separators: `8,294,400`. */
+export function grouped(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
+}
+
 /** Encodes a text in steps for `runSliced`. In one step, 10 million Han characters would take 50 ms. */
 export function* encodeUtf8(
   text: string,

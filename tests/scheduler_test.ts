@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { mapSliced, runSliced, runSlicedNow, sortSliced, yieldToEventLoop } from "../lib/scheduler.ts";
+import { mapSliced, runForKey, runSliced, runSlicedNow, sortSliced, yieldToEventLoop } from "../lib/scheduler.ts";
+import { startGateway } from "./support/gateway.ts";
 import { seeded } from "./support/random.ts";
 
 Deno.test("sortSliced() sorts stably like the runtime", async () => {
@@ -40,6 +41,24 @@ Deno.test("mapSliced() yields to the event loop during long work", async () => {
     clearInterval(timer);
   }
   assertEquals(turns >= 2, true, `${turns} turns`);
+});
+
+Deno.test("yieldToEventLoop() lets API keys take turns", async () => {
+  const turns: string[] = [];
+  const wait = (key: string) => runForKey(key, yieldToEventLoop).then(() => turns.push(key));
+  await Promise.all(["a", "a", "a", "a", "b", "b", "c"].map(wait));
+  assertEquals(turns.join(""), "abcabaa");
+});
+
+Deno.test("a request's long work takes turns with that of all other keys", async () => {
+  await using gateway = startGateway({});
+  let turns = 0;
+  const others = Array.from({ length: 200 }, () => yieldToEventLoop().then(() => turns++));
+  const response = await gateway.ask("chat", { model: "acme/none", messages: ["a".repeat(600_000)] });
+  const passed = turns;
+  await response.body?.cancel();
+  assertEquals(passed < others.length, true, `${passed} turns`);
+  await Promise.all(others);
 });
 
 Deno.test("runSlicedNow() finishes short work synchronously, and yields during long work", async () => {

@@ -18,6 +18,7 @@ export const GROUND = [
   "lib/abort.ts",
   "lib/phase_timers.ts",
   "lib/start_timer.ts",
+  "lib/outages.ts",
   "lib/text.ts",
   "lib/compare_values.ts",
   "lib/csv.ts",

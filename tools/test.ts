@@ -38,6 +38,8 @@ export const ALONE: readonly string[] = [
 const LONG: readonly string[] = [
   "tests/e2e/docs/",
   "tests/billing/simulator/",
+  "tests/e2e/alerts/",
+  "tests/e2e/request/phase_limits_test.ts",
   "tests/e2e/nodes/",
   "tests/e2e/program/",
   "tests/e2e/deploy/",
@@ -49,9 +51,7 @@ const LONG: readonly string[] = [
   "tests/limits/nodes_test.ts",
   "tests/limits/outages_test.ts",
   "tests/upstreams/embedded/canvas_test.ts",
-  "tests/e2e/alerts/",
   "tests/e2e/images/long_test.ts",
-  "tests/e2e/request/phase_limits_test.ts",
 ];
 
 /** Files whose results depend on all secrets that their module remembers, so that no other file may share it. */
@@ -64,8 +64,6 @@ function print(text: string): void {
 /** One run of `deno test`. */
 interface Group {
   name: string;
-  /** Groups of the same stage run in parallel, stages one after the other. */
-  stage: number;
   /** Arguments of `deno test`. */
   args: readonly string[];
   /** Its test files. */
@@ -89,10 +87,7 @@ const MAX_SILENCE_MS = 300_000;
 const BUNDLE_FILES = 40;
 
 /** Number of modules when the fast tests run. Each compiles the gateway again, so that few take less CPU time. */
-const FAST_BUNDLES = 5;
-
-/** Modules of the fast tests of clients. Each also loads the SDKs, and starts three gateways. */
-const FAST_CLIENT_BUNDLES = 3;
+const FAST_BUNDLES = 4;
 
 /** The counts of one run. */
 export interface TestCounts {
@@ -100,7 +95,10 @@ export interface TestCounts {
   failed: number;
 }
 
-/** Returns the runs of `deno task test`, or with `all` of `deno task test:all`. */
+/**
+ * Returns the runs of `deno task test`, or with `all` of `deno task test:all`. The others run one after the other beside
+ * the first, so that the cores are about equally busy from the beginning to the end.
+ */
 export function groupsOf(all: boolean): Group[] {
   const leftOut = all ? [] : Object.values(LEFT_OUT).flat();
   const isIn = (prefixes: readonly string[]) => (file: string) => prefixes.some((prefix) => file.startsWith(prefix));
@@ -108,34 +106,30 @@ export function groupsOf(all: boolean): Group[] {
   const isClients = isIn(["tests/clients/"]);
   const isBrowser = isIn(["tests/browser/"]);
   const isAlone = isIn(ALONE);
-  const bundled = (files: readonly string[], fast: number) => ({
-    files,
-    bundles: all ? bundlesOf(files) : evenBundlesOf(files, fast),
-  });
+  const clients = included.filter(isClients);
+  const gateway = included.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file));
   const groups: Group[] = [
     {
       name: "the gateway",
-      stage: 1,
       args: ["--parallel"],
-      ...bundled(included.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file)), FAST_BUNDLES),
+      files: gateway,
+      bundles: all ? bundlesOf(gateway) : evenBundlesOf(gateway, FAST_BUNDLES),
     },
     {
       name: "official clients",
-      // The fast tests of the gateway leave cores idle for a part of their time.
-      stage: all ? 2 : 1,
-      args: ["--parallel", "--config", "tests/clients/deno.json"],
-      ...bundled(included.filter(isClients), FAST_CLIENT_BUNDLES),
+      args: ["--config", "tests/clients/deno.json"],
+      files: clients,
+      // To load the SDKs and to start its three gateways takes 5 s of CPU time.
+      bundles: [clients],
     },
-    { name: "one after the other", stage: 1, args: [], files: included.filter(isAlone) },
+    { name: "one after the other", args: [], files: included.filter(isAlone) },
     {
       name: "the browser",
-      stage: 1,
       args: ["--config", "tests/browser/deno.json"],
       files: included.filter(isBrowser),
     },
     {
       name: "WebAssembly",
-      stage: 2,
       args: ["--config", "tools/wasm/deno.json"],
       files: testFiles("tools/wasm/"),
     },
@@ -164,7 +158,7 @@ function bundlesOf(files: readonly string[]): string[][] {
   );
   const alone = [...long, ...unit.filter(isUnshared)].map((file) => [file]);
   const shared = [endToEnd, unit.filter((file) => !isUnshared(file))];
-  const bundles = shared.flatMap((group) => mixed(group, Math.ceil(group.length / BUNDLE_FILES)));
+  const bundles = shared.flatMap((group) => mixed(group, Math.max(2, Math.ceil(group.length / BUNDLE_FILES))));
   return [
     ...bundles.flatMap((bundle, index) => [
       ...alone.slice(index * ALONE_PER_BUNDLE, (index + 1) * ALONE_PER_BUNDLE),
@@ -184,12 +178,9 @@ function isUnshared(file: string): boolean {
   return UNSHARED.includes(file);
 }
 
-/**
- * Distributes files over up to `wantedCount` modules, but at least two, that take about equally long: neighbours are
- * alike, so each module gets every n-th file.
- */
+/** Distributes files over modules that take about equally long: neighbours are alike, so each gets every n-th file. */
 function mixed(files: readonly string[], wantedCount: number): string[][] {
-  const count = Math.min(Math.max(2, wantedCount), files.length);
+  const count = Math.min(wantedCount, files.length);
   return Array.from({ length: count }, (_, shard) => files.filter((_, index) => index % count === shard));
 }
 
@@ -273,24 +264,30 @@ export async function runDenoTest(
   return success ? counts : { ...counts, failed: Math.max(1, counts.failed) };
 }
 
-/** Runs groups in parallel. Shows the output of the first at once, and that of the others after all have ended. */
-async function runStage(
-  groups: readonly Group[],
-  { env, folder }: { env: Record<string, string>; folder: string },
+/** Runs groups, and shows the output of the first at once, that of the others after it has ended. */
+async function runGroups(
+  [first, ...others]: readonly Group[],
+  options: { env: Record<string, string>; folder: string },
 ): Promise<TestCounts> {
   const show = (chunk: Uint8Array) => {
     for (let at = 0; at < chunk.length;) at += Deno.stdout.writeSync(chunk.subarray(at));
   };
-  const buffered: Uint8Array[][] = groups.map(() => []);
-  const counts = await Promise.all(groups.map((group, index) => {
-    const write = index === 0 ? show : (chunk: Uint8Array) => void buffered[index]?.push(chunk);
-    return runGroup(group, { env, folder, write });
-  }));
-  for (const chunk of buffered.flat()) show(chunk);
-  return {
-    passed: counts.reduce((sum, { passed }) => sum + passed, 0),
-    failed: counts.reduce((sum, { failed }) => sum + failed, 0),
-  };
+  let buffered: Uint8Array[] | undefined = [];
+  const write = (chunk: Uint8Array) => buffered === undefined ? show(chunk) : void buffered.push(chunk);
+  const total: TestCounts = { passed: 0, failed: 0 };
+  async function run(groups: readonly Group[], write: (chunk: Uint8Array) => void): Promise<void> {
+    for (const group of groups) {
+      const { passed, failed } = await runGroup(group, { ...options, write });
+      total.passed += passed;
+      total.failed += failed;
+    }
+  }
+  const beside = run(others, write);
+  await run(first === undefined ? [] : [first], show);
+  for (const chunk of buffered) show(chunk);
+  buffered = undefined;
+  await beside;
+  return total;
 }
 
 /** Starts the databases that tests share, unless the environment names them. Returns their addresses as variables. */
@@ -319,18 +316,14 @@ async function main(all: boolean): Promise<number> {
   const notes = `${folder}/notes`;
   await Deno.writeTextFile(notes, "");
   // Many tests wait for sockets and disks, so there are more jobs than cores. All modules of the fast tests run at once.
-  const jobs = Deno.env.get("DENO_JOBS") ?? String(Math.max(all ? 0 : FAST_BUNDLES, navigator.hardwareConcurrency * 2));
+  const most = Math.ceil(navigator.hardwareConcurrency * 2.5);
+  const jobs = Deno.env.get("DENO_JOBS") ?? String(Math.max(all ? 0 : FAST_BUNDLES, most));
   const env = {
     DENO_JOBS: jobs,
     SLUICE_TEST_NOTES: notes,
     ...(all ? { SLUICE_TEST_PERCENT: "25", ...await startDatabases(resources) } : { SLUICE_TEST_QUICK: "1" }),
   };
-  const total: TestCounts = { passed: 0, failed: 0 };
-  for (const groups of Map.groupBy(groupsOf(all), ({ stage }) => stage).values()) {
-    const counts = await runStage(groups, { env, folder });
-    total.passed += counts.passed;
-    total.failed += counts.failed;
-  }
+  const total = await runGroups(groupsOf(all), { env, folder });
   const skipped = skippedLines(await Deno.readTextFile(notes), all);
   if (skipped.length > 0) print(`\nNot run:\n${skipped.map((line) => `  ${line}\n`).join("")}\n`);
   print(`${total.passed} passed, ${total.failed} failed\n`);

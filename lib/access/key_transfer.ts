@@ -3,6 +3,7 @@ import { z } from "zod";
 import { groupOf, keyRulesSchema, nameSchema } from "../config.ts";
 import { schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
+import { tryParse } from "../json/mod.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import type { KeyAdmin } from "./key_admin.ts";
 import { isoTime } from "../store/times.ts";
@@ -51,7 +52,7 @@ export function writeKeyLines(records: readonly KeyRecord[]): string {
  * @throws {GatewayError} `invalid` for another format or version, or a bad line
  */
 export function readKeyLines(text: string): KeyRecord[] {
-  const lines = text.split("\n").filter((line) => line.trim() !== "").map(parseLine);
+  const lines = text.split("\n").filter((line) => line.trim() !== "").map((line) => tryParse(line, JSON.parse));
   const head = headSchema.safeParse(lines[0]);
   if (!head.success) {
     const version = z.object({ format: z.literal("sluice-keys"), version: z.number() }).safeParse(lines[0]);
@@ -195,15 +196,6 @@ function toRecord(line: KeyLine): KeyRecord {
     rules,
     ...(former !== null && { former: { hash: former.hash, until: Date.parse(former.until) } }),
   };
-}
-
-/** Parses a line. Invalid JSON becomes `undefined`, which every schema rejects. */
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 function refused(problems: readonly string[]): GatewayError {

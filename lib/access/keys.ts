@@ -246,6 +246,9 @@ function versionOf(store: KeyStore): number | undefined {
   }
 }
 
+/** `retry-after` of a request whose key cannot be read, in milliseconds. */
+const RETRY_AFTER_MS = 2_000;
+
 /**
  * Reads a key from the store.
  * @throws {GatewayError} `overloaded` if the store fails: that must not look like a wrong key
@@ -258,6 +261,7 @@ async function readKey(
     return await store.findByHash(hash, now);
   } catch (cause) {
     throw new GatewayError("overloaded", "Cannot check the API key: the key store does not answer", {
+      retryAfterMs: RETRY_AFTER_MS,
       refusal: { outage: "store" },
       cause,
     });

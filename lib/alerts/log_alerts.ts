@@ -22,6 +22,9 @@ type LineReader = (line: LogEntry, context: AlertContext) => AlertDraft | undefi
 /** The end of the text of an alert whose upstream, or its model, a reload has removed. */
 const NO_LONGER_USED = "is no longer used: the configuration has no model for it";
 
+/** Faults of the ledger from which it does not recover by itself, because the state of the file is unknown. */
+const NEEDS_RESTART: ReadonlySet<string> = new Set(["disk failed", "file deleted or replaced"]);
+
 /** The readers that turn the lines of each event into alerts. */
 const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   breaker_opened: (line, context) => {
@@ -72,22 +75,29 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
       text: `Upstream "${upstream}" answered 403 for model "${model}": the gateway's key may lack a right`,
       data: { upstream: String(upstream), model: String(model), status },
     },
-  store_down: () =>
+  store_down: ({ fault }) =>
     storeAlert(
       "store",
-      "The store of keys and the ledger is unreachable: cached keys keep working, requests with a budget are refused",
+      `The store of keys and the ledger is unreachable${inBrackets(fault)}: ` +
+        "cached keys keep working, requests with a budget are refused",
     ),
   store_up: () => storeAlert("store", undefined),
-  limits_store_down: ({ policy }) =>
+  limits_store_down: ({ policy, cause }) =>
     storeAlert(
       "limits_store",
-      `The limits store is unreachable: ${
+      `The limits store is unreachable${inBrackets(cause)}: ${
         policy === "closed" ? "requests with limits are refused" : "each node enforces its share of the limits"
       }`,
     ),
   limits_store_up: () => storeAlert("limits_store", undefined),
   ledger_failed: ({ fault }) =>
-    ledgerAlert("ledger_failed", "The ledger cannot be written: requests with a cost are refused", fault),
+    ledgerAlert(
+      "ledger_failed",
+      `The ledger cannot be written: requests with a cost are refused${
+        NEEDS_RESTART.has(String(fault)) ? " until the file is repaired and the gateway restarted" : ""
+      }`,
+      fault,
+    ),
   ledger_recovered: () => ({
     type: "ledger.recovered",
     subject: "ledger ledger_failed",
@@ -97,7 +107,8 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   }),
   entry_not_written: ({ fault }) =>
     ledgerAlert("entry_not_written", "An entry could not be written to the ledger", fault),
-  holds_not_renewed: () => ledgerAlert("holds_not_renewed", "Budget holds of running requests could not be renewed"),
+  holds_not_renewed: ({ fault }) =>
+    ledgerAlert("holds_not_renewed", "Budget holds of running requests could not be renewed", fault),
   journal_damaged: () => ledgerAlert("journal_damaged", "The journal of waiting ledger entries is damaged"),
   journal_entry_refused: () => ledgerAlert("journal_entry_refused", "The store refused an entry of the journal"),
 };
@@ -114,8 +125,12 @@ export function alertOf(line: LogEntry, context: AlertContext = {}): AlertDraft 
 function failureText(failure: LogEntry | undefined): string {
   if (failure === undefined) return "";
   const { status, vendor_message: message, reason, fault } = failure;
-  if (status === undefined) return `. Last failure: ${reason}${fault === undefined ? "" : ` (${fault})`}`;
+  if (status === undefined) return `. Last failure: ${reason}${inBrackets(fault)}`;
   return `. Last failure: status ${status}${message === undefined ? "" : `, "${message}"`}`;
+}
+
+function inBrackets(reason: unknown): string {
+  return reason === undefined ? "" : ` (${reason})`;
 }
 
 function numberOf(value: unknown): number | null {
@@ -163,7 +178,7 @@ function ledgerAlert(event: string, what: string, fault?: unknown): AlertDraft {
     subject: `ledger ${event}`,
     begins: true,
     repeatMs: REPEAT_MS,
-    text: `${what}${fault === undefined ? "" : ` (${fault})`}; the log has "${event}"`,
+    text: `${what}${inBrackets(fault)}; the log has "${event}"`,
     data: { log_event: event, fault: fault === undefined ? null : String(fault) },
   };
 }

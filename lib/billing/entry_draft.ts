@@ -42,6 +42,8 @@ export class EntryDraft {
   readonly #startedAt: number;
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
   #attemptCount = 0;
+  /** The same without the current attempt. */
+  #endedCount = 0;
   #upstream = "";
   #affinity: Affinity | undefined;
   /** The ended attempts; `undefined` until one fails or starts late, since most requests succeed at their first. */
@@ -71,9 +73,9 @@ export class EntryDraft {
     return this.#attribution?.user;
   }
 
-  /** True if an attempt at an upstream has begun. */
-  get hasAttempted(): boolean {
-    return this.#attemptCount > 0;
+  /** Number of requests that were sent to upstreams, with that of the current attempt. */
+  get attempts(): number {
+    return this.#attemptCount;
   }
 
   /** Records the end user and tags that the client named, unless they are recorded already. */
@@ -98,6 +100,9 @@ export class EntryDraft {
 
   /** Records the end of an attempt. Adds the upstream's id to a successful one. */
   recordAttempt(attempt: EntryAttempt): void {
+    // An `unfit` attempt has sent nothing.
+    if (attempt.outcome === "unfit") this.#attemptCount = this.#endedCount;
+    this.#endedCount = this.#attemptCount;
     if (attempt.outcome === "success") {
       const beforeMs = this.#monotonic() - this.#startedAt - attempt.ms;
       if (this.#attempts === undefined && beforeMs < LATE_START_MS) return;
@@ -180,9 +185,6 @@ export class EntryDraft {
 
   /** Removes the broken rule from a reason if it may be a vendor's text, which may quote the prompt. */
   withoutQuotes({ rule, ...reason }: EntryReason): EntryReason {
-    const attempts = this.#attempts ?? [];
-    const wasNeverSent = !this.hasAttempted ||
-      (attempts.length === this.#attemptCount && attempts.every(({ outcome }) => outcome === "unfit"));
-    return rule !== undefined && wasNeverSent ? { ...reason, rule } : reason;
+    return rule !== undefined && this.#attemptCount === 0 ? { ...reason, rule } : reason;
   }
 }

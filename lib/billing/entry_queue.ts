@@ -1,6 +1,6 @@
 /** A queue of ledger entries that are written in batches, with retries while the store fails. */
-import { faultOf } from "../causes.ts";
-import { GatewayError, nameOf } from "../errors.ts";
+import { describeFailure } from "../causes.ts";
+import { GatewayError } from "../errors.ts";
 import type { Log } from "../log_events.ts";
 import type { StartTimer } from "../start_timer.ts";
 import type { Entry, LedgerStore } from "../store/ledger.ts";
@@ -222,8 +222,7 @@ export class EntryQueue {
       this.#parts.log({
         level: "error",
         event: "ledger_failed",
-        cause: nameOf(cause),
-        fault: faultOf(cause),
+        ...describeFailure(cause),
         waiting: this.#queue.length,
       });
     }
@@ -243,8 +242,7 @@ export class EntryQueue {
       level: "error",
       event: "entry_not_written",
       request_id: entry.id,
-      cause: nameOf(cause),
-      fault: faultOf(cause),
+      ...describeFailure(cause),
     });
     this.#parts.leases.end(entry.id, false);
     if (isAwaited) done?.reject(notEntered(cause));

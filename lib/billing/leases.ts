@@ -1,6 +1,6 @@
 /** Renews the budget holds of this process's running requests, and voids holds whose leases have ended. */
 import type { Log } from "../log_events.ts";
-import { nameOf } from "../errors.ts";
+import { describeFailure } from "../causes.ts";
 import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "./money.ts";
 import type { StartTimer } from "../start_timer.ts";
@@ -115,7 +115,7 @@ export class Leases {
         }
       } while (ids.length > 0);
     } catch (cause) {
-      this.#parts.log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
+      this.#parts.log({ level: "error", event: "holds_not_swept", ...describeFailure(cause) });
       return;
     } finally {
       this.#runningSweeps--;
@@ -156,7 +156,7 @@ export class Leases {
     try {
       await this.#renew();
     } catch (cause) {
-      this.#parts.log({ level: "error", event: "holds_not_renewed", cause: nameOf(cause) });
+      this.#parts.log({ level: "error", event: "holds_not_renewed", ...describeFailure(cause) });
     }
     await this.sweep();
     if (this.#leases.size > 0) this.#schedule();

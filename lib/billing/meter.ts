@@ -236,7 +236,7 @@ export class Meter {
     }
     const released = this.#reservation.end(0);
     if (released !== undefined) await released;
-    await this.#note(status, this.entry.hasAttempted ? "failed" : "refused", this.entry.withoutQuotes(reason));
+    await this.#note(status, this.entry.attempts > 0 ? "failed" : "refused", this.entry.withoutQuotes(reason));
     this.#resolveDone();
   }
 

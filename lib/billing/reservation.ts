@@ -1,6 +1,6 @@
 /** Reserves the limits and the budget hold of one request, and releases them at its end. */
 import type { Model } from "../catalog/model.ts";
-import { nameOf } from "../errors.ts";
+import { describeFailure } from "../causes.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { createLimitError } from "../limits/errors.ts";
 import type {
@@ -286,7 +286,7 @@ export class Reservation {
       level: "error",
       event: "limits_not_released",
       request_id: this.#request.id,
-      cause: nameOf(cause),
+      ...describeFailure(cause),
     });
   }
 }

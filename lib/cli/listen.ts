@@ -6,10 +6,16 @@ import { createApp } from "../server/app.ts";
 import type { App, AppOptions } from "../server/exchange.ts";
 import { describeCause } from "../server/cause.ts";
 import { createClientTracker } from "../server/client_tracker.ts";
+import type { Drain } from "../server/drain.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";
+import { startTimer } from "../start_timer.ts";
 
 /** The server of a listener. */
-export type Server = Deno.HttpServer<Deno.NetAddr>;
+export interface Server {
+  readonly addr: Deno.NetAddr;
+  /** Closes the port, and resolves when all connections have ended. */
+  shutdown(): Promise<void>;
+}
 
 /** A port that cannot be opened. The message is for the operator. */
 export class ListenError extends Error {
@@ -17,14 +23,15 @@ export class ListenError extends Error {
 }
 
 /** The parts of a server. */
-export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "clients"> {
+export interface ListenParts extends Pick<AppOptions, "routes" | "clients"> {
   listener: Listener;
+  drain: Drain;
 }
 
 /** Opens all listeners, the clients' first; if one fails, none stays open. @throws {ListenError} if one fails */
 export async function listenAll(
   current: () => Gateway,
-  options: Pick<AppOptions, "routes" | "drain">,
+  options: Pick<ListenParts, "routes" | "drain">,
 ): Promise<[Server, ...Server[]]> {
   const parts = { ...options, clients: createClientTracker({ monotonic: () => performance.now() }) };
   const [clientListener, ...others] = listenersOf(current().config, current());
@@ -57,8 +64,8 @@ export function listen(current: () => Gateway, { listener, ...parts }: ListenPar
   }
   const timers = new PhaseTimers();
   const app: App = createApp({ ...parts, surface, gateway: current, timers });
-  try {
-    const server = Deno.serve({
+  const open = (port: number) =>
+    Deno.serve({
       hostname,
       port,
       reusePort,
@@ -69,13 +76,75 @@ export function listen(current: () => Gateway, { listener, ...parts }: ListenPar
         return new Response(null, { status: 500 });
       },
     }, app);
+  try {
+    const server = new ReopenedServer(open, { port, drain: parts.drain, log: (entry) => current().log(entry) });
     // The timer stays armed between requests: arming and clearing it costs 15,000 instructions per request.
     timers.hold();
-    const release = () => timers.release();
-    server.finished.then(release, release);
-    return server;
+    return {
+      addr: server.addr,
+      shutdown: () => server.shutdown().finally(() => timers.release()),
+    };
   } catch (cause) {
     throw cannotListen(listener, cause);
+  }
+}
+
+/** Time until a port is opened again after a failure, in milliseconds. */
+const REOPEN_MS = 1_000;
+
+/**
+ * A server that opens its port again. The runtime closes the port at the first connection that it cannot accept, such
+ * as for lack of file descriptors.
+ */
+class ReopenedServer implements Server {
+  readonly addr: Deno.NetAddr;
+  readonly #open: (port: number) => Deno.HttpServer<Deno.NetAddr>;
+  readonly #parts: Pick<ListenParts, "drain"> & Pick<Gateway, "log">;
+  /** The servers with connections. Only the last one may have the port. */
+  readonly #servers = new Set<Deno.HttpServer>();
+  #cancelReopening = () => {};
+  #isShutDown = false;
+
+  constructor(
+    open: (port: number) => Deno.HttpServer<Deno.NetAddr>,
+    { port, ...parts }: { port: number } & Pick<ListenParts, "drain"> & Pick<Gateway, "log">,
+  ) {
+    this.#open = open;
+    this.#parts = parts;
+    this.addr = this.#start(port);
+  }
+
+  async shutdown(): Promise<void> {
+    this.#isShutDown = true;
+    this.#cancelReopening();
+    await Promise.all([...this.#servers].map((server) => server.shutdown()));
+  }
+
+  #start(port: number): Deno.NetAddr {
+    const server = this.#open(port);
+    this.#servers.add(server);
+    server.finished.catch((cause) => this.#replace(server, cause));
+    return server.addr;
+  }
+
+  #replace(failed: Deno.HttpServer, cause: unknown): void {
+    if (this.#isShutDown) return;
+    const { drain, log } = this.#parts;
+    log({ level: "error", event: "listener_failed", port: this.addr.port, ...describeCause(cause) });
+    // This ends the connections without a request, whose descriptors may be those that are missing.
+    void Promise.resolve(drain?.arrived()).then(() => failed.shutdown()).finally(() => this.#servers.delete(failed));
+    this.#reopenLater();
+  }
+
+  #reopenLater(): void {
+    this.#cancelReopening = startTimer(() => {
+      try {
+        this.#start(this.addr.port);
+        this.#parts.log({ level: "info", event: "listener_reopened", port: this.addr.port });
+      } catch {
+        this.#reopenLater();
+      }
+    }, REOPEN_MS);
   }
 }
 

@@ -58,11 +58,18 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
+/** Code of the line feed. */
+const NEWLINE = 10;
+
+function countLines(bytes: Uint8Array): number {
+  return bytes.reduce((count, byte) => byte === NEWLINE ? count + 1 : count, 0);
+}
+
 /** Writes lines of a log in the background. */
 export interface LogWriter {
   /** Queues a line. Never waits and never throws. */
   write(line: string): void;
-  /** Number of lines that were lost because the reader was too slow or gone. */
+  /** Number of lines that were lost because the reader was too slow or gone, or the disk full. */
   readonly lost: number;
   /** Resolves when all lines are written, or after one second. */
   flush(): Promise<void>;
@@ -81,6 +88,8 @@ export function createLogWriter(
   let waitingUnits = 0;
   let lost = 0;
   let reportedLost = 0;
+  /** True if the last bytes that were written are not a whole line. */
+  let isTorn = false;
   let writing: Promise<void> | undefined;
 
   async function drain(): Promise<void> {
@@ -90,18 +99,23 @@ export function createLogWriter(
       const lines = waiting;
       waiting = [];
       waitingUnits = 0;
-      if (lost > reportedLost) {
-        const facts = { level: "warn", event: "log_lines_lost", lines: lost - reportedLost };
+      const nowLost = lost;
+      const isReport = nowLost > reportedLost;
+      if (isReport) {
+        const facts = { level: "warn", event: "log_lines_lost", lines: nowLost - reportedLost };
         lines.push(`${JSON.stringify({ time: new Date().toISOString(), ...facts })}\n`);
       }
-      reportedLost = lost;
+      const bytes = encoder.encode(`${isTorn ? "\n" : ""}${lines.join("")}`);
+      let written = 0;
       try {
-        let bytes = encoder.encode(lines.join(""));
-        while (bytes.length > 0) bytes = bytes.subarray(await stream.write(bytes));
+        while (written < bytes.length) written += await stream.write(bytes.subarray(written));
+        reportedLost = nowLost;
       } catch {
         // The reader has closed the pipe, or the disk is full. The gateway continues without its log.
-        lost += lines.length;
+        const rest = bytes.subarray(written);
+        lost += countLines(rest) - (isReport ? 1 : 0) - (isTorn && written === 0 ? 1 : 0);
       }
+      if (written > 0) isTorn = bytes[written - 1] !== NEWLINE;
     }
     writing = undefined;
   }

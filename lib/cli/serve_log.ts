@@ -4,7 +4,7 @@
 import { type Alerts, createAlerts } from "../alerts/alerts.ts";
 import type { LogEntry } from "../log_events.ts";
 import { createLog, createLogWriter, type LogWriter } from "./log.ts";
-import { logUncaughtErrors } from "./uncaught_errors.ts";
+import { describeCause } from "../server/cause.ts";
 
 /** The log of a serving process. */
 export interface ServeLog {
@@ -22,4 +22,25 @@ export function openServeLog(level: Parameters<typeof createLog>[0]["level"]): S
   const lines = createLogWriter(Deno.stderr);
   const alerts = createAlerts(createLog({ write: lines.write, now: Date.now, level }));
   return { log: alerts.log, lines, alerts, stopErrorLog: logUncaughtErrors(alerts.log) };
+}
+
+/**
+ * Logs uncaught errors and unhandled rejections from now on. They do not end the process, and with it all other
+ * requests. Returns a function that stops it.
+ */
+export function logUncaughtErrors(log: (entry: LogEntry) => void): () => void {
+  const onRejection = (event: PromiseRejectionEvent): void => {
+    event.preventDefault();
+    log({ level: "error", event: "unhandled_rejection", ...describeCause(event.reason) });
+  };
+  const onError = (event: ErrorEvent): void => {
+    event.preventDefault();
+    log({ level: "error", event: "uncaught_error", ...describeCause(event.error) });
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  globalThis.addEventListener("error", onError);
+  return () => {
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+    globalThis.removeEventListener("error", onError);
+  };
 }

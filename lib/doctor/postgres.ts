@@ -46,14 +46,23 @@ export async function checkPostgres(
     }
     await withTimeout(options.timeoutMs, checkDatabase(notes, { sql, where, ...options }));
   } catch (error) {
-    notes.error(
-      `${where} cannot be used: ${reasonOf(error)}`,
-      "Check the address, user and password in SLUICE_STORE, and whether the server accepts this machine",
-    );
+    notes.error(`${where} cannot be used: ${reasonOf(error)}`, adviceFor(error));
   } finally {
     await sql?.end({ timeout: 1 });
   }
   return notes.found;
+}
+
+/** Remedies by the SQLSTATE of the error. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  "53300": "Raise max_connections, or the CONNECTION LIMIT of the role and the database",
+  "57014": "Remove statement_timeout from the role and the database: the gateway has time limits of its own",
+};
+
+function adviceFor(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return REMEDIES[code] ??
+    "Check the address, user and password in SLUICE_STORE, and whether the server accepts this machine";
 }
 
 interface PostgresServer extends ConnectionCheckOptions {
@@ -79,14 +88,22 @@ async function checkDatabase(notes: Notes, server: PostgresServer): Promise<void
 }
 
 async function checkServer(notes: Notes, sql: Sql): Promise<void> {
-  const [row] = await sql<{ name: string; version: number; commits: string; syncs: string; standby: boolean }[]>`
+  const [row] = await sql<
+    { name: string; version: number; commits: string; syncs: string; standby: boolean; readonly: boolean }[]
+  >`
     SELECT current_setting('server_version') AS name, current_setting('server_version_num')::int AS version,
       current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
-      current_setting('transaction_read_only') = 'on' AS standby`;
+      pg_is_in_recovery() AS standby, current_setting('transaction_read_only') = 'on' AS readonly`;
   if (row === undefined) return;
   if (row.version >= OLDEST_VERSION) notes.ok(`It is Postgres ${row.name}`);
   else notes.warn(`It is Postgres ${row.name}, which is not tested`, "Use version 13 or later");
   if (row.standby) notes.error("It is a read-only standby", "Use the primary server");
+  else if (row.readonly) {
+    notes.error(
+      "It accepts no writes",
+      "Remove default_transaction_read_only from the server, the role and the database",
+    );
+  }
   if (row.syncs === "off") notes.error("fsync is off: a crash of the machine may corrupt everything", "Set fsync = on");
   if (row.commits === "off") {
     notes.error("synchronous_commit is off: a crash loses the last entries", "Remove it from the address");
@@ -126,17 +143,21 @@ async function checkSchema(notes: Notes, sql: Sql): Promise<void> {
 }
 
 async function checkConnections(notes: Notes, sql: Sql): Promise<void> {
-  const [row] = await sql<{ connections: number; machines: number; used: number; limit: number }[]>`
+  const [row] = await sql<{ connections: number; machines: number; used: number; limit: number; own: number | null }[]>`
     SELECT count(*) FILTER (WHERE ours)::int AS connections,
       count(DISTINCT client_addr) FILTER (WHERE ours)::int AS machines,
-      count(*)::int AS used, current_setting('max_connections')::int AS "limit"
+      count(*)::int AS used, current_setting('max_connections')::int AS "limit",
+      (SELECT least(
+        (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),
+        (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())
+      )) AS own
     FROM (
       SELECT client_addr, datname = current_database() AND application_name = 'sluice'
         AND pid <> pg_backend_pid() AS ours
       FROM pg_stat_activity WHERE backend_type = 'client backend'
     ) AS backends`;
   if (row === undefined) return;
-  const { connections, machines, used, limit } = row;
+  const { connections, machines, used, limit, own } = row;
   if (connections === 0) notes.ok("No gateway is connected to it");
   else {
     const from = machines === 0 ? "this machine" : counted(machines, "machine");
@@ -146,6 +167,12 @@ async function checkConnections(notes: Notes, sql: Sql): Promise<void> {
     notes.warn(
       `${used} of its ${limit} connections are in use`,
       `Raise max_connections: a node takes up to ${NODE_CONNECTIONS}`,
+    );
+  }
+  if (own !== null && own < NODE_CONNECTIONS) {
+    notes.warn(
+      `The role or the database may have only ${counted(own, "connection")}`,
+      `Raise its CONNECTION LIMIT: each node takes up to ${NODE_CONNECTIONS}`,
     );
   }
 }

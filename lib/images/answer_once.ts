@@ -1,12 +1,11 @@
 /** Answers requests with an Idempotency-Key: the work is done once, and repeats of the request get the same answer. */
 import { requireCaller } from "../access/permissions.ts";
 import type { Meter } from "../billing/meter.ts";
-import { toGatewayError } from "../errors.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
 import { admitReplay } from "./admit_images.ts";
 import { failDisconnected, reasonOf } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { makesImagesHere } from "./admit_and_start.ts";
-import { readIdempotencyKey } from "./idempotency_key.ts";
 import type { ImageWork } from "./image_work.ts";
 import { pieceStream } from "./json_chunks.ts";
 import { hashRequest } from "./request_hash.ts";
@@ -49,6 +48,28 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
   await admitReplay({ meter, model, context });
   await meter.deliver({ status, ending: "done", tokens: NO_TOKENS, source: "none" });
   return await sendStored(body, { status, headers: { ...headers, "x-sluice-cost": "0" } }, work);
+}
+
+/** Printable ASCII, as in any header. */
+const KEY = /^[ -~]{1,255}$/;
+
+/**
+ * Reads the key; `undefined` without the header. A stream cannot be replayed, so a request for a stream with a key is
+ * refused.
+ * @throws {GatewayError} `invalid`
+ */
+export function readIdempotencyKey(headers: Headers, { stream }: { stream: boolean }): string | undefined {
+  const key = headers.get("idempotency-key");
+  if (key === null) return undefined;
+  if (!KEY.test(key)) {
+    throw new GatewayError("invalid", "Cannot use this Idempotency-Key: expected 1 to 255 printable ASCII characters");
+  }
+  if (stream) {
+    throw new GatewayError("invalid", "Cannot use an Idempotency-Key with stream: omit one of them", {
+      param: "stream",
+    });
+  }
+  return key;
 }
 
 /** Sends an answer that is in memory. It counts against the pixel limit, but is never refused. */

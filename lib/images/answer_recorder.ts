@@ -2,7 +2,7 @@
 import { delay } from "../abort.ts";
 import type { StartTimer } from "../start_timer.ts";
 import type { HeldClaim } from "./idempotency_claim.ts";
-import type { AnsweredRequest, ReplayCache, StoredAnswer } from "./replay_cache.ts";
+import type { ReplayCache, StoredAnswer } from "./replay_cache.ts";
 
 /** Dependencies of a recorder. */
 export interface AnswerRecorderParts {
@@ -27,17 +27,21 @@ export class AnswerRecorder {
   readonly #closing = new AbortController();
   /** Bytes of the answers that could not be stored yet. */
   #unstoredBytes = 0;
+  /** The retries for these answers. */
+  readonly #storing = new Set<Promise<void>>();
 
   constructor(parts: AnswerRecorderParts) {
     this.#parts = parts;
   }
 
   /** Stores an answer and releases its claim. Resolves after the first attempt; others follow in the background. */
-  async store(request: AnsweredRequest, answer: StoredAnswer, claim: HeldClaim): Promise<void> {
+  async store(claim: HeldClaim, answer: StoredAnswer): Promise<void> {
     try {
-      await this.#parts.cache.store(request, answer);
+      await this.#parts.cache.store(claim.claim, answer);
     } catch (cause) {
-      return void this.#storeLater(request, { claim, answer, cause });
+      const storing = this.#storeLater(claim, answer, cause);
+      this.#storing.add(storing);
+      return void storing.finally(() => this.#storing.delete(storing));
     }
     await claim.release();
   }
@@ -46,11 +50,11 @@ export class AnswerRecorder {
    * Records that a request was done, and retries until that succeeds. The claim is released then, or runs out if the
    * gateway is closed before.
    */
-  async markDone(request: AnsweredRequest, claim: HeldClaim): Promise<void> {
+  async markDone(claim: HeldClaim): Promise<void> {
     const { cache, windowMs } = this.#parts;
     for (let leftMs = windowMs; leftMs > 0 && !this.#closing.signal.aborted; leftMs -= RETRY_MS) {
       try {
-        await cache.markDone(request);
+        await cache.markDone(claim.claim);
         return await claim.release();
       } catch {
         await this.#pause().catch(() => {});
@@ -59,33 +63,30 @@ export class AnswerRecorder {
     claim.stopRenewing();
   }
 
-  /** Ends all retries. */
-  close(): void {
+  /** Ends all retries. Resolves after a last attempt for each answer that is not stored yet. */
+  async close(): Promise<void> {
     this.#closing.abort(new DOMException("Closed", "AbortError"));
+    await Promise.all(this.#storing);
   }
 
   /** Retries to store an answer for a while, since a store may be unreachable for seconds. */
-  async #storeLater(
-    request: AnsweredRequest,
-    { claim, answer, cause }: { claim: HeldClaim; answer: StoredAnswer; cause: unknown },
-  ): Promise<void> {
+  async #storeLater(claim: HeldClaim, answer: StoredAnswer, cause: unknown): Promise<void> {
     const { length } = answer.body;
     this.#unstoredBytes += length;
     try {
-      const isShort = this.#unstoredBytes <= MAX_UNSTORED_BYTES;
-      for (let leftMs = UNSTORED_MS; isShort && leftMs > 0; leftMs -= RETRY_MS) {
-        await this.#pause();
-        const isStored = await this.#parts.cache.store(request, answer).then(() => true, () => false);
+      let leftMs = this.#unstoredBytes <= MAX_UNSTORED_BYTES ? UNSTORED_MS : 0;
+      for (; leftMs > 0; leftMs -= RETRY_MS) {
+        // While the gateway is being closed, the next attempt is made at once and is the last.
+        await this.#pause().catch(() => leftMs = 0);
+        const isStored = await this.#parts.cache.store(claim.claim, answer).then(() => true, () => false);
         if (isStored) return await claim.release();
       }
-    } catch {
-      // The gateway is being closed.
     } finally {
       this.#unstoredBytes -= length;
     }
     this.#parts.report(cause);
     // Returned without waiting, so that this call, and with it the answer, does not stay in memory until it succeeds.
-    return this.markDone(request, claim);
+    return this.markDone(claim);
   }
 
   #pause(): Promise<void> {

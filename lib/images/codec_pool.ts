@@ -1,8 +1,9 @@
 /**
- * A pool of codec workers. Workers start when they are first needed, take tasks from one bounded queue, and end after
- * some time without work.
+ * A pool of codec workers. Workers start when they are first needed, take tasks from one bounded queue, in which API keys
+ * take turns, and end after some time without work.
  */
 import { GatewayError } from "../errors.ts";
+import { TurnQueue } from "../scheduler.ts";
 import type { CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
 
 /** Most workers. One core is left to the event loop, so a second worker needs a third core. */
@@ -66,11 +67,11 @@ interface Slot {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-const waiting: Task[] = [];
+const waiting = new TurnQueue<Task>();
 const slots = new Set<Slot>();
 
 /**
- * Runs a task in a worker, in order of arrival.
+ * Runs a task in a worker. API keys take turns.
  * @throws {GatewayError} the task's own error; `overloaded` when the queue is full; `timeout` when it takes too long
  */
 export function runJob(
@@ -79,7 +80,7 @@ export function runJob(
 ): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    if (waiting.length >= MAX_WAITING) {
+    if (waiting.size >= MAX_WAITING) {
       return reject(new GatewayError("overloaded", "Too many images are being generated", { retryAfterMs: RETRY_MS }));
     }
     const task: Task = {
@@ -96,7 +97,7 @@ export function runJob(
     };
     const abort = () => cancelTask(task, signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
-    waiting.push(task);
+    waiting.add(task);
     assignTasks();
   });
 }
@@ -112,8 +113,7 @@ function toError({ kind, message, param, cause }: Extract<TaskOutcome, { error: 
 
 /** Cancels a task. A running task cannot be interrupted, so its worker is terminated. */
 function cancelTask(task: Task, reason: unknown): void {
-  const index = waiting.indexOf(task);
-  if (index >= 0) waiting.splice(index, 1);
+  waiting.remove(task);
   for (const slot of slots) if (slot.task === task) endWorker(slot);
   task.settle({ thrown: reason });
   // One signal may cancel many tasks, so new workers start after all of them are removed.
@@ -122,14 +122,14 @@ function cancelTask(task: Task, reason: unknown): void {
 
 /** Assigns waiting tasks to idle workers, and starts workers, within the limits of workers and pixels. */
 function assignTasks(): void {
-  for (let [task] = waiting; task !== undefined; [task] = waiting) {
+  for (let task = waiting.next; task !== undefined; task = waiting.next) {
     const running = [...slots].flatMap((slot) => slot.task ?? []);
     const pixels = running.reduce((sum, { pixels }) => sum + pixels, task.pixels);
     if (running.length > 0 && pixels > MAX_RUNNING_PIXELS) return;
     const free = [...slots].find((slot) => slot.task === undefined) ??
       (slots.size < MAX_WORKERS ? startWorker() : undefined);
     if (free === undefined) return;
-    waiting.shift();
+    waiting.take();
     assignTask(task, free);
   }
 }

@@ -173,10 +173,10 @@ export class Idempotency {
     return this.#cache.prune();
   }
 
-  /** Cancels all work. */
-  close(): void {
-    this.#recorder.close();
+  /** Cancels all work. Resolves after a last attempt to store each answer that is not stored yet. */
+  async close(): Promise<void> {
     for (const { controller } of this.#pending.values()) controller.abort(new DOMException("Closed", "AbortError"));
+    await this.#recorder.close();
   }
 
   #start(name: string, requestHash: string, make: Make): PendingAnswer {
@@ -261,17 +261,18 @@ export class Idempotency {
     };
     const other = await callStore(() => claimRequest(claim, parts));
     if (!("requestHash" in other) || !other.isOver) return other;
-    if (await callStore(() => this.#isCharged(other.holder))) {
-      await callStore(() => this.#cache.markDone({ scope, key, requestHash: other.requestHash }));
+    const { requestHash, holder } = other;
+    if (await callStore(() => this.#isCharged(holder))) {
+      await callStore(() => this.#cache.markDone({ scope, key, requestHash, holder }));
     }
-    return await callStore(() => claimRequest(claim, parts, other.holder));
+    return await callStore(() => claimRequest(claim, parts, holder));
   }
 
   /** Does the work under a claim, and releases the claim once the answer is stored. */
   async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
-      await this.#recorder.store(request, answer, claim);
+      await this.#recorder.store(claim, answer);
       return answer;
     } catch (error) {
       await this.#endFailed(request, claim);
@@ -283,7 +284,7 @@ export class Idempotency {
   async #endFailed(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
     const isDone = requestId !== undefined && await this.#isCharged(requestId).catch(() => false);
-    if (isDone) void this.#recorder.markDone(request, claim);
+    if (isDone) void this.#recorder.markDone(claim);
     else await claim.release();
   }
 

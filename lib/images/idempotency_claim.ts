@@ -19,6 +19,7 @@ export interface ClaimParts {
 
 /** A claim held by this node. */
 export interface HeldClaim {
+  readonly claim: AnswerClaim;
   /** Aborts when another node may have taken over the work. */
   readonly lost: AbortSignal;
   /** Releases the claim. Never rejects: if the store is unreachable, the lease runs out. */
@@ -75,6 +76,7 @@ export async function claimRequest(
   }
 
   return {
+    claim,
     lost: lost.signal,
     stopRenewing,
     async release() {

@@ -1,7 +1,7 @@
 /** Stores answers for repeated requests, bounded by time and size. */
 import { GatewayError } from "../errors.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
+import type { AnswerClaim, AnswerRecord, AnswerStore } from "../store/answers.ts";
 
 /** A complete answer. */
 export interface StoredAnswer {
@@ -27,17 +27,14 @@ export interface ReplayCacheParts {
   maxAnswers: number;
 }
 
-/** A request that was answered. */
-export type AnsweredRequest = Pick<AnswerRecord, "scope" | "key" | "requestHash">;
-
 /** The stored answers. */
 export interface ReplayCache {
   /** Finds the answer to a request, unless it has expired. */
   find(scope: string, key: string): Promise<AnswerRecord | undefined>;
-  /** Stores an answer if it is final. */
-  store(request: AnsweredRequest, answer: StoredAnswer): Promise<void>;
-  /** Records that a request was answered, without the answer. */
-  markDone(request: AnsweredRequest): Promise<void>;
+  /** Stores an answer if it is final and its request is still claimed. */
+  store(claim: AnswerClaim, answer: StoredAnswer): Promise<void>;
+  /** Records that a request was answered, without the answer, if it is still claimed. */
+  markDone(claim: AnswerClaim): Promise<void>;
   /** Deletes answers that exceed the bounds. */
   prune(): Promise<void>;
 }
@@ -71,16 +68,16 @@ export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
       const record = await answers.find(scope, key);
       return record === undefined || record.doneAt <= now() - windowMs ? undefined : record;
     },
-    async store({ scope, key, requestHash }, answer) {
+    async store({ holder, ...request }, answer) {
       if (!isFinal(answer)) return;
       const { body, ...head } = answer;
       const isSmall = body.length <= maxAnswerBytes;
       await makeRoom(isSmall ? body.length : 0);
-      const record = { scope, key, requestHash, ...head, doneAt: now() };
-      await answers.put(isSmall ? { ...record, body } : record, { maxBytes });
+      const record = { ...request, ...head, doneAt: now() };
+      await answers.put(isSmall ? { ...record, body } : record, { maxBytes, holder });
     },
-    async markDone({ scope, key, requestHash }) {
-      await answers.put({ scope, key, requestHash, status: 200, headers: {}, doneAt: now() }, { maxBytes });
+    async markDone({ holder, ...request }) {
+      await answers.put({ ...request, status: 200, headers: {}, doneAt: now() }, { maxBytes, holder });
     },
     prune: () => makeRoom(0),
   };

@@ -1,4 +1,5 @@
 /** Checks image sizes, and finds the nearest valid size for an invalid one. */
+import { grouped } from "../text.ts";
 import { GatewayError } from "../errors.ts";
 import type { Size } from "./types.ts";
 
@@ -32,8 +33,8 @@ export function brokenRules({ width, height }: Size): string[] {
   const pixels = width * height;
   if (pixels < MIN_PIXELS || pixels > MAX_PIXELS) {
     broken.push(
-      `width times height must be from ${formatNumber(MIN_PIXELS)} to ${formatNumber(MAX_PIXELS)} pixels (it is ${
-        formatNumber(pixels)
+      `width times height must be from ${grouped(MIN_PIXELS)} to ${grouped(MAX_PIXELS)} pixels (it is ${
+        grouped(pixels)
       })`,
     );
   }
@@ -120,9 +121,4 @@ export function sizeText({ width, height }: Size): string {
 
 function invalidSize(message: string): GatewayError {
   return new GatewayError("invalid", message, { param: "size", code: "invalid_size" });
-}
-
-/** Formats a number: `8,294,400`. */
-function formatNumber(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }

@@ -10,6 +10,7 @@ import { plainFacts } from "../request/targets.ts";
 import { planChoices } from "../routing/plan.ts";
 import type { Attempt } from "../routing/retry.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
+import { runForKey } from "../scheduler.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** A request with the services that start it. */
@@ -63,11 +64,11 @@ export async function startImages(job: ImageJob): Promise<Started> {
       send: (attempt) => startAt(last = attempt, job),
       isOver: () => signal.aborted || meter.ended || hasDisconnected(),
     });
-    return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
+    return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last, meter.entry)) };
   } catch (thrown) {
     signal.throwIfAborted();
     throw thrown instanceof GatewayError && last !== undefined
-      ? thrown.withHeaders(Object.fromEntries(headersOfAttempt(last)))
+      ? thrown.withHeaders(Object.fromEntries(headersOfAttempt(last, meter.entry)))
       : thrown;
   }
 }
@@ -86,7 +87,7 @@ async function startAt(attempt: Attempt, job: ImageJob): Promise<ImageFeed> {
     identify: (requestId) => void (meter.entry.vendorRequestId = requestId),
   });
   for (const name of attemptDropped.names) dropped.add(name);
-  return untilAborted(reportingFailures(feed, { attempt, begunAt, job }), signal);
+  return untilAborted(reportingFailures(feed, { attempt, begunAt, job }), job);
 }
 
 /** Returns a feed that records failures after the start, for the target's health, too. They are not retried. */
@@ -112,11 +113,12 @@ function reportingFailures(
 }
 
 /** Returns a feed whose reads reject once the signal aborts, even if the upstream ignores the signal. */
-function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
+function untilAborted(feed: ImageFeed, { signal, key }: Pick<ImageJob, "signal" | "key">): ImageFeed {
   return {
     async read() {
       signal.throwIfAborted();
-      return await abortable(feed.read(), signal);
+      // A stream is read outside the handler of its request.
+      return await abortable(runForKey(key, () => feed.read()), signal);
     },
     cancel: () => feed.cancel(),
   };

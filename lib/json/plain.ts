@@ -24,8 +24,9 @@ export function parsePlain(text: string): Json {
 export function tryParse(text: string, parse: (text: string) => Json = parseJson): Json | undefined {
   try {
     return parse(text);
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
   }
 }
 

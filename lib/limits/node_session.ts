@@ -1,6 +1,8 @@
 /** A node's session in Redis: keeps it connected and renewed, and enters the requests of crashed nodes. */
-import { nameOf } from "../errors.ts";
+import { describeFailure } from "../causes.ts";
+import { createOutages, type Outages } from "../outages.ts";
 import type { Secret } from "../secret.ts";
+import { startTimer } from "../start_timer.ts";
 import type { AdmittedRequest } from "./limiter.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
 import { RedisCommands } from "./redis_commands.ts";
@@ -48,7 +50,7 @@ export class NodeSession {
   #settledAt = 0;
   /** When the store last answered another node, by this node's clock; undefined if unknown. */
   #othersAnsweredAt: number | undefined;
-  #downSince: number | undefined;
+  readonly #outages: Outages<string>;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #heartbeatTimer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
@@ -58,6 +60,17 @@ export class NodeSession {
     this.#url = url;
     this.#parts = parts;
     this.#running = running;
+    const { outage: policy, log, monotonic } = parts;
+    this.#outages = createOutages({
+      isUp: () => this.healthy,
+      logDown: (cause) => {
+        const share = policy === "local" ? { share: `1/${this.#nodes}` } : {};
+        log({ level: "error", event: "limits_store_down", policy, ...share, cause });
+      },
+      logUp: (outage_ms) => log({ level: "warn", event: "limits_store_up", outage_ms, nodes: this.#nodes }),
+      monotonic,
+      later: startTimer,
+    });
   }
 
   /** True if the node has a session, so Redis does the counting. */
@@ -87,6 +100,7 @@ export class NodeSession {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
     clearTimeout(this.#heartbeatTimer);
+    this.#outages.close();
     await this.ask(async (commands) => {
       await commands.retire();
       return true;
@@ -135,7 +149,7 @@ export class NodeSession {
       if (this.#closed) return await connection.close();
       this.#connection = connection;
       await this.#join(connection);
-      this.#logUp();
+      this.#outages.rose();
     } catch (error) {
       if (!(error instanceof RedisUnreachable)) throw error;
       this.#lose(connection, error.message);
@@ -148,7 +162,7 @@ export class NodeSession {
     this.#commands = undefined;
     this.#othersAnsweredAt = undefined;
     this.#disconnect();
-    this.#logDown(cause);
+    this.#outages.fell(cause);
     clearTimeout(this.#retryTimer);
     this.#retryTimer = setTimeout(
       () => this.#waitAtClose(this.#connect()),
@@ -247,24 +261,9 @@ export class NodeSession {
         lost = await this.ask((commands) => commands.lost(ids));
       }
     } catch (cause) {
-      log({ level: "error", event: "lost_requests_not_recorded", cause: nameOf(cause) });
+      log({ level: "error", event: "lost_requests_not_recorded", ...describeFailure(cause) });
     } finally {
       this.#entering = false;
     }
-  }
-
-  #logDown(cause: string): void {
-    if (this.#downSince !== undefined) return;
-    this.#downSince = this.now();
-    const { outage: policy, log } = this.#parts;
-    const share = policy === "local" ? { share: `1/${this.#nodes}` } : {};
-    log({ level: "error", event: "limits_store_down", policy, ...share, cause });
-  }
-
-  #logUp(): void {
-    if (this.#downSince === undefined) return;
-    const outage_ms = this.now() - this.#downSince;
-    this.#downSince = undefined;
-    this.#parts.log({ level: "warn", event: "limits_store_up", outage_ms, nodes: this.#nodes });
   }
 }

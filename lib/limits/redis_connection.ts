@@ -1,6 +1,7 @@
 /** A connection to Redis that runs scripts and closes at the first failure. */
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
+import { redisWordOf } from "../causes.ts";
 import type { Secret } from "../secret.ts";
 import { startCallTimeout, startTimer } from "../start_timer.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
@@ -163,10 +164,6 @@ const SHAS = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, text]) => [name, createHash("sha1").update(text).digest("hex")]),
 ) as Record<ScriptName, string>;
 
-/** Describes an error in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `timeout`. */
 function wordOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  if (error instanceof RedisUnreachable) return error.message;
-  if ("code" in error && typeof error.code === "string") return error.code;
-  return /^[A-Z]{2,}(?= )/.exec(error.message)?.[0] ?? error.name;
+  return error instanceof RedisUnreachable ? error.message : redisWordOf(error);
 }

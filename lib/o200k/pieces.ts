@@ -14,6 +14,8 @@
  * The first match wins; contractions match in either case.
  */
 
+import { isHighSurrogate } from "../text.ts";
+
 // Character classes. Each character has exactly one.
 const UPPER = 1; // Lu, Lt
 const LOWER = 2; // Ll
@@ -254,20 +256,37 @@ export class PieceSearch {
  * @param end a position in the text, in UTF-16 code units
  */
 export function lastCut(text: string, end: number): number {
-  let cut = 0;
-  let before = 0;
-  let digits = 0;
-  for (let at = 0; at < end;) {
-    const code = text.codePointAt(at) as number;
-    // The other half of a high surrogate may still follow.
-    if (code >= 0xd800 && code < 0xdc00 && at + 1 === text.length) break;
-    const charClass = classOf(code);
-    if (at > 0 && (isAlwaysCut(before, { charClass, code }) || (digits > 0 && digits % 3 === 0))) cut = at;
-    digits = charClass === NUMBER ? digits + 1 : 0;
-    before = charClass;
-    at += code > 0xffff ? 2 : 1;
+  let at = startBefore(text, end);
+  // The other half of a high surrogate may still follow.
+  if (at + 1 === text.length && isHighSurrogate(text.charCodeAt(at))) at = startBefore(text, at);
+  if (at <= 0) return 0;
+  let code = text.codePointAt(at) as number;
+  let charClass = classOf(code);
+  while (at > 0) {
+    const start = startBefore(text, at);
+    const codeBefore = text.codePointAt(start) as number;
+    const before = classOf(codeBefore);
+    if (isAlwaysCut(before, { charClass, code })) return at;
+    if (before === NUMBER && digitsBefore(text, at) % 3 === 0) return at;
+    at = start;
+    code = codeBefore;
+    charClass = before;
   }
-  return cut;
+  return 0;
+}
+
+/** Returns the start of the character that ends at `end`. */
+function startBefore(text: string, end: number): number {
+  return end > 1 && (text.codePointAt(end - 2) as number) > 0xffff ? end - 2 : end - 1;
+}
+
+function digitsBefore(text: string, end: number): number {
+  let digits = 0;
+  for (let at = end; at > 0; digits++) {
+    at = startBefore(text, at);
+    if (classOf(text.codePointAt(at) as number) !== NUMBER) break;
+  }
+  return digits;
 }
 
 /** Returns whether two neighbouring characters never belong to one piece. */

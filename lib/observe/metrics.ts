@@ -242,7 +242,7 @@ export function vitalMetrics(registry: MetricDeclarations, vitals: Vitals): void
   );
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
   registry.read("sluice_log_lines_lost_total", {
-    help: "Log lines lost because their reader was too slow.",
+    help: "Log lines lost because their reader was too slow or gone, or its disk full.",
     type: "counter",
     from: () => [{ value: vitals.linesLost() }],
   });

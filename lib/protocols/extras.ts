@@ -17,12 +17,14 @@ export type Extra =
   | { asks: "vendor_state" }
   /** A feature whose cost is in no answer, or cannot be bounded in advance. */
   | { asks: "unpriced" }
+  /** A setting of the server, which affects requests of others or the server's network. */
+  | { asks: "server" }
   /** A long context, which costs more beyond `over` tokens. It matters only for models with a longer context window. */
   | { asks: "long_context"; over: number };
 
 /** The feature of a body member. A member that is absent, null, false or an empty list uses no feature. */
 export type MemberRule =
-  | Extract<Extra, { asks: "hosted_tool" } | { asks: "remote_mcp" }>
+  | Extract<Extra, { asks: "hosted_tool" } | { asks: "remote_mcp" } | { asks: "server" }>
   /** `notLists`: a list as value has another meaning, and uses no feature. */
   | { asks: "unpriced"; notLists?: true }
   /** `plain`: values at the default price. `names`: tiers that the vendor bills under another name. */
@@ -82,14 +84,26 @@ export const OWN_NAMES: ReadonlySet<string> = new Set([
   ...["arguments", "input", "parameters", "input_schema", "output_schema", "input_examples", "configs", "headers"],
 ]);
 
-/**
- * Members that replace the output limit or the number of answers, by which a budget holds the cost of a request:
- * llama.cpp's own names of both, and LiteLLM's `extra_body`, whose members go before those of the request.
- */
-export const UNKNOWN_LIMITS: ExtrasTable["members"] = {
+/** Members of hosts and servers with OpenAI's or Anthropic's protocols, each in several of the protocols. */
+export const HOSTS_MEMBERS: ExtrasTable["members"] = {
+  // xAI and Qwen.
+  search_parameters: { asks: "hosted_tool", tool: "web_search" },
+  enable_search: { asks: "hosted_tool", tool: "web_search" },
+  enable_code_interpreter: { asks: "hosted_tool", tool: "code_interpreter" },
+  // OpenRouter: web search, file parser, model router; a configuration of the account, which may choose another model.
+  plugins: { asks: "hosted_tool", tool: "plugins" },
+  preset: { asks: "vendor_state" },
+  // Other names of the output limit and the number of answers, by which a budget holds the cost of a request: those of
+  // llama.cpp, of vLLM, and LiteLLM's `extra_body`, whose members go before those of the request.
   n_predict: { asks: "unpriced" },
   n_cmpl: { asks: "unpriced" },
+  best_of: { asks: "unpriced" },
   extra_body: { asks: "unpriced" },
+  // vLLM: going before others. vLLM and SGLang: hosts that the server contacts. SGLang: code that it runs.
+  priority: { asks: "server" },
+  kv_transfer_params: { asks: "server" },
+  bootstrap_host: { asks: "server" },
+  custom_logit_processor: { asks: "server" },
 };
 
 /** Characters that only unusual spellings of a name have. Few requests have any. */

@@ -85,11 +85,16 @@ export function templateEdit(
   let attempts = 0;
 
   function learn(text: string): void {
-    const value = parsePlainText(text);
+    const value = tryParse(text, parsePlain);
     const variable = isObject(value) ? unescapedMember(rule.variableMember(value)) : undefined;
     if (!isObject(value) || variable === undefined) return;
     attempts++;
-    const template = createTemplate(text, { value, variable, parse: parsePlainText, unread: rule.unread });
+    const template = createTemplate(text, {
+      value,
+      variable,
+      parse: (text) => tryParse(text, parsePlain),
+      unread: rule.unread,
+    });
     if (template === undefined) return;
     const marks = marksOf(template);
     const edited = splitAtMarks(edit(fillGaps(template.fixed, marks)) ?? "", marks);
@@ -234,10 +239,6 @@ function splitAtMarks(text: string, marks: readonly string[]): string[] | undefi
 /** Decodes the inside of a JSON string. */
 function decodeString(content: string): string {
   return content.length > MAX_SLICE || content.includes("\\") ? JSON.parse(`"${content}"`) : content;
-}
-
-function parsePlainText(text: string): Json | undefined {
-  return tryParse(text, parsePlain);
 }
 
 function isStringContent(gap: string): boolean {

@@ -3,6 +3,7 @@
  */
 import { Buffer } from "node:buffer";
 import { type ChainableCommander, Redis } from "ioredis";
+import { redisWordOf } from "../causes.ts";
 import { GatewayError } from "../errors.ts";
 import type { Log } from "../log_events.ts";
 import type { Secret } from "../secret.ts";
@@ -122,9 +123,7 @@ export class RedisResponses implements SharedResponses {
     const now = performance.now();
     if (now - this.#loggedAt < LOG_INTERVAL_MS) return;
     this.#loggedAt = now;
-    // The message may contain the address with its password.
-    const cause = error instanceof Error ? "code" in error ? String(error.code) : error.name : "unknown";
-    this.#log({ level: "warn", event: "recall_not_shared", cause });
+    this.#log({ level: "warn", event: "recall_not_shared", cause: redisWordOf(error) });
   }
 }
 

@@ -51,11 +51,14 @@ export function tryTargets<T>(
 }
 
 /** Returns the response headers that name the target of the last attempt. */
-export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
+export function headersOfAttempt(
+  { model, target }: Attempt,
+  { attempts }: Pick<EntryDraft, "attempts">,
+): AnswerHeader[] {
   return [
     ["x-sluice-upstream", target.upstream],
     ["x-sluice-model", model.id],
-    ["x-sluice-attempts", String(number)],
+    ["x-sluice-attempts", String(attempts)],
   ];
 }
 

@@ -146,7 +146,7 @@ export function beginDrain(
   { gateway, requestId }: Pick<RouteContext, "gateway" | "requestId">,
 ): boolean {
   const isWanted = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
-  if (!isWanted || !meter.entry.hasAttempted) return false;
+  if (!isWanted || meter.entry.attempts === 0) return false;
   const { config, drains, log } = gateway;
   const isBegun = drains.begin(meter.done, config.resource_limits.drained_requests);
   if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });

@@ -142,7 +142,9 @@ export class ScreenedBody implements ClientPermissions {
     const { members } = this.#codec.extras;
     const rule = Object.hasOwn(members, name) ? members[name] : undefined;
     const extra = rule && extraOfMember(value, rule);
-    if (extra !== undefined && !this.permissions.takes(extra)) throw this.permissions.refusal(extra, path);
+    // Settings of the server are members of the body.
+    const isAsked = extra !== undefined && extra.asks !== "server";
+    if (isAsked && !this.permissions.takes(extra)) throw this.permissions.refusal(extra, path);
     if (name === "tools" && Array.isArray(value)) {
       for (const [index, tool] of value.entries()) if (isObject(tool)) this.checkTool(tool, `${path}[${index}]`);
     }
@@ -256,6 +258,7 @@ export class ExtraPermissions {
       case "vendor_state":
         return this.vendorState;
       case "unpriced":
+      case "server":
       case "long_context":
         return false;
     }
@@ -334,6 +337,8 @@ function wordsOf(extra: Extra): { what: string; setting?: string } {
     case "unpriced":
     case "long_context":
       return { what: "it, as its cost would be unknown" };
+    case "server":
+      return { what: "settings of the server" };
   }
 }
 

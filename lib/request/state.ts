@@ -152,7 +152,9 @@ export class RequestState {
 
   /** Settles a request that fails before its response, without a charge. */
   async fail(thrown: unknown): Promise<GatewayError> {
-    if (this.attempt !== undefined) this.context.answerHeaders.push(...headersOfAttempt(this.attempt));
+    if (this.attempt !== undefined) {
+      this.context.answerHeaders.push(...headersOfAttempt(this.attempt, this.meter.entry));
+    }
     this.#failure = toGatewayError(thrown);
     return await settleFailure(this.#failure, this);
   }

@@ -67,10 +67,10 @@ function changeHeaders(state: RequestState): AnswerHeader[] {
  * cost if it is known.
  */
 function addAnswerHeaders(state: RequestState, cost?: Amount): void {
-  const { attempt, forwarded, context: { answerHeaders } } = state;
+  const { attempt, forwarded, meter, context: { answerHeaders } } = state;
   // The upstream's headers come first, because later headers replace earlier ones of the same name.
   if (forwarded !== undefined) answerHeaders.push(...forwarded);
-  if (attempt !== undefined) answerHeaders.push(...headersOfAttempt(attempt));
+  if (attempt !== undefined) answerHeaders.push(...headersOfAttempt(attempt, meter.entry));
   answerHeaders.push(...changeHeaders(state));
   if (cost !== undefined) answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
 }

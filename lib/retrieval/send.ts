@@ -90,6 +90,6 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   } finally {
     watch.stop();
     interrupted.removeEventListener("abort", interrupt);
-    if (last !== undefined) context.answerHeaders.push(...headersOfAttempt(last.attempt));
+    if (last !== undefined) context.answerHeaders.push(...headersOfAttempt(last.attempt, meter.entry));
   }
 }

@@ -19,8 +19,6 @@ const SUCCESS = { type: "success" } as const;
 /** One attempt at a target. */
 export interface Attempt extends Choice {
   permit: Permit;
-  /** Number of the attempt, counted from 1. Attempts before it that sent nothing do not count. */
-  number: number;
 }
 
 /** The end of an attempt. */
@@ -135,7 +133,7 @@ class TargetAttempts<T> {
       if (this.#counted++ === 0) health.retryBudget(target).deposit();
       this.#tried.push(candidate.choice);
       this.#attempts++;
-      const attempt = { model, target, permit, number: this.#counted };
+      const attempt = { model, target, permit };
       const begunAt = this.#parts.monotonic();
       let hasAnswered = false;
       const answered = () => {

@@ -1,9 +1,8 @@
 /**
  * Creates the function that answers every request of the HTTP server. It always returns a response and never throws.
  */
-import { ACCESS, type Access } from "../access/access_table.ts";
+import type { Access } from "../access/access_table.ts";
 import { BodyReservation, RequestBody } from "./body.ts";
-import { checkAccess } from "./surface.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { type Drain, shutdownError } from "./drain.ts";
 import {
@@ -19,6 +18,7 @@ import { countBytes, withHeaders, withoutBody, writeAbandoned, writeError } from
 import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
 import { readTarget } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
+import { runForKey } from "../scheduler.ts";
 import { GatewayError } from "../errors.ts";
 import { createConnectionHost } from "./connection_host.ts";
 import { redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
@@ -31,7 +31,6 @@ import { startPage } from "./start_page.ts";
  * @throws {RangeError} if a method of a route has no row in the access table, or a row has no route
  */
 export function createApp(options: AppOptions): App {
-  checkAccess(options.routes, options.access ?? ACCESS);
   const server = createServerState(options);
   const { drain, timers } = server;
   const settingsOf = cacheSettings(options, server);
@@ -158,10 +157,8 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     timers: server.timers,
   };
   const body = exchange.body = new RequestBody(request, rules, exchange);
-  return await routeHandler.handler(
-    request,
-    createContext(exchange, { body, params, caller, session, isUpgrade, credential }, server),
-  );
+  const context = createContext(exchange, { body, params, caller, session, isUpgrade, credential }, server);
+  return await runForKey(caller?.keyId, () => routeHandler.handler(request, context));
 }
 
 /** Creates the context of a handler. */

@@ -15,7 +15,7 @@ import {
 } from "./client_tracker.ts";
 import { createRouteMatcher, type ErrorShape, errorShapeOf, type RouteMatcher } from "./route_matcher.ts";
 import { type AnswerHeader, METHODS, type Route } from "./router.ts";
-import { routesOn, type Surface } from "./surface.ts";
+import { checkAccess, routesOn, type Surface } from "./surface.ts";
 
 /** Options of an app. */
 export interface AppOptions {
@@ -97,9 +97,13 @@ export interface GatewaySettings {
   readonly adminLimits: BodyLimits;
 }
 
-/** Creates the values that the exchanges of an app share. @throws {RangeError} if two routes have the same path */
+/**
+ * Creates the values that the exchanges of an app share.
+ * @throws {RangeError} if two routes have the same path, or as `checkAccess` does
+ */
 export function createServerState(options: AppOptions): ServerState {
   const { routes, access = ACCESS, surface = "public", drain = createDrain(), timers = new PhaseTimers() } = options;
+  checkAccess(routes, access);
   return {
     gateway: options.gateway,
     surface,

@@ -57,7 +57,7 @@ export const RESPONSE_HEADERS = {
   },
   "x-sluice-model": { about: "Id of the model that answered or, if none did, was tried last", isExposed: true },
   "x-sluice-upstream": { about: "Name of the upstream that answered or, if none did, was tried last", isExposed: true },
-  "x-sluice-attempts": { about: "Number of attempts", isExposed: true },
+  "x-sluice-attempts": { about: "Number of requests that were sent to upstreams", isExposed: true },
   "x-ratelimit-limit-requests": { about: "The tightest limit of requests per minute", isExposed: true },
   "x-ratelimit-remaining-requests": { about: "Requests left", isExposed: true },
   "x-ratelimit-reset-requests": {

@@ -60,8 +60,11 @@ export function toAnswerRecord({ request_hash, done_at, headers, body, ...facts 
 export interface AnswerStore {
   /** Finds the answer to a request. The caller may change its body. */
   find(scope: string, key: string): Promise<AnswerRecord | undefined>;
-  /** Stores or replaces an answer. Leaves out the body if the total would exceed `maxBytes`. */
-  put(answer: AnswerRecord, bounds: Pick<AnswerBounds, "maxBytes">): Promise<void>;
+  /**
+   * Stores or replaces an answer, unless the request is not claimed by `holder`, whose work another node has taken over
+   * then. Leaves out the body if the total would exceed `maxBytes`.
+   */
+  put(answer: AnswerRecord, options: Pick<AnswerBounds, "maxBytes"> & Pick<AnswerClaim, "holder">): Promise<void>;
   /**
    * Claims a request for one holder among all nodes, or renews the holder's own claim.
    * @param forMs length of the lease, in milliseconds

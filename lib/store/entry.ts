@@ -245,7 +245,7 @@ export interface Entry {
   firstMs?: number;
   /** Milliseconds until the end. */
   totalMs: number;
-  /** Number of upstream attempts. */
+  /** Number of requests that were sent to upstreams. */
   attempts: number;
   /** Images delivered; 0 for text. */
   images: number;

@@ -139,7 +139,7 @@ Deno.test("KeyRing looks up only issued keys in the store, and reports a failing
   const ring = createKeyRing({ config: parseConfig({}), store: failing, now: () => 0 });
   assertEquals(await ring.find("sk-sluice-nonsense"), undefined);
   const error = await assertRejects(async () => await ring.find(mintKey()), GatewayError);
-  assertEquals([error.status, error.message.includes("disk")], [503, false]);
+  assertEquals([error.status, error.retryAfterMs, error.message.includes("disk")], [503, 2_000, false]);
   await assertRejects(() => ring.check(), GatewayError, "key store");
   await createKeyRing({ config: parseConfig({}), store: openMemoryStore().keys, now: () => 0 }).check();
 });

@@ -77,13 +77,19 @@ Deno.test("the end of a condition says whether a reload has removed the upstream
 
 Deno.test("alerts about stores and the ledger say what follows, and why", () => {
   const texts = [
-    alertOf(line("limits_store_down", { policy: "local" }))?.text,
+    alertOf(line("limits_store_down", { policy: "local", cause: "OOM" }))?.text,
     alertOf(line("limits_store_down", { policy: "closed" }))?.text,
     alertOf(line("ledger_failed", { fault: "disk full" }))?.text,
+    alertOf(line("ledger_failed", { fault: "disk failed" }))?.text,
+    alertOf(line("store_down", { fault: "too many connections" }))?.text,
   ];
   assertEquals(texts, [
-    "The limits store is unreachable: each node enforces its share of the limits",
+    "The limits store is unreachable (OOM): each node enforces its share of the limits",
     "The limits store is unreachable: requests with limits are refused",
     'The ledger cannot be written: requests with a cost are refused (disk full); the log has "ledger_failed"',
+    "The ledger cannot be written: requests with a cost are refused until the file is repaired and the gateway restarted " +
+    '(disk failed); the log has "ledger_failed"',
+    "The store of keys and the ledger is unreachable (too many connections): cached keys keep working, requests with a " +
+    "budget are refused",
   ]);
 });

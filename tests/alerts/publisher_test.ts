@@ -20,6 +20,7 @@ async function idsOf(store: AlertStore): Promise<[id: string, type: string][]> {
   const ids: [string, string][] = [];
   for (let next = await store.claim(60_000); next !== undefined; next = await store.claim(60_000)) {
     ids.push([next.id, JSON.parse(next.body).type]);
+    await store.finish(next, "delivered");
   }
   return ids;
 }

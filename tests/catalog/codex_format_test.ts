@@ -4,20 +4,9 @@ import { model, startGateway, type TestGateway } from "../support/gateway.ts";
 import { plainModel } from "../support/plain_model.ts";
 
 /** Members that Codex 0.169.0 requires: it rejects the list if a row lacks one. */
-const REQUIRED = [
-  "slug",
-  "display_name",
-  "supported_reasoning_levels",
-  "shell_type",
-  "visibility",
-  "supported_in_api",
-  "priority",
-  "base_instructions",
-  "support_verbosity",
-  "truncation_policy",
-  "supports_parallel_tool_calls",
-  "experimental_supported_tools",
-];
+const REQUIRED = `
+  slug display_name supported_reasoning_levels shell_type visibility supported_in_api priority base_instructions
+  support_verbosity truncation_policy supports_parallel_tool_calls experimental_supported_tools`.trim().split(/\s+/);
 
 const ECHO = [{ upstream: "embedded", model: "echo" }];
 

@@ -79,6 +79,27 @@ Deno.test("a slow or closed reader of the log blocks nothing, and lost lines are
   assertEquals(gone.lost, 1);
 });
 
+Deno.test("after a full disk the log continues on a line of its own, with the number of all lost lines", async () => {
+  let [text, room] = ["", 12];
+  const writer = createLogWriter({
+    write(bytes) {
+      const part = bytes.subarray(0, Math.min(room, 8));
+      if (part.length === 0) return Promise.reject(new Error("No space left on device"));
+      text += new TextDecoder().decode(part);
+      room -= part.length;
+      return Promise.resolve(part.length);
+    },
+  });
+  for (const line of ["whole", "torn lost\nlost", "lost", "lost"]) {
+    writer.write(`${line}\n`);
+    await writer.flush();
+  }
+  room = 1_000;
+  writer.write("back\n");
+  await writer.flush();
+  assertMatch(text, /^whole\ntorn l\nback\n\{.*"lines":4\}\n$/);
+});
+
 Deno.test("createLog() redacts secrets in failure lines", () => {
   new Secret("log-secret-0123456789");
   const lines: string[] = [];

@@ -31,19 +31,7 @@ const HEADERS = {
 
 const CACHED = { cache_control: { type: "ephemeral" } };
 
-const NAMES = [
-  "Agent",
-  "Bash",
-  "Edit",
-  "Glob",
-  "Grep",
-  "ListAgents",
-  "Read",
-  "Skill",
-  "ToolSearch",
-  "WebFetch",
-  "Workflow",
-];
+const NAMES = "Agent Bash Edit Glob Grep ListAgents Read Skill ToolSearch WebFetch Workflow".split(" ");
 const TOOLS: Body[] = [
   ...NAMES.map((name) => ({
     name,

@@ -174,7 +174,7 @@ Deno.test("the playground sends images, embeddings and documents to rerank", asy
     assertEquals(status, 200);
     return { html, headers };
   };
-  const image = await send({ endpoint: "images", model: "sluice/canvas", prompt: "a lake", size: "816x816" });
+  const image = await send({ endpoint: "images", model: "sluice/canvas", prompt: "stripes", size: "816x816" });
   assertStringIncludes(image.html, '<img src="data:image/png;base64,');
   assertStringIncludes(image.headers.get("content-security-policy") ?? "", "img-src 'self' data:;");
   const vectors = await send({ endpoint: "embeddings", model: "sluice/embed", prompt: "a lake\na meadow" });

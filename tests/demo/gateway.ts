@@ -1,6 +1,5 @@
 /** The demo as a gateway in this process, for tests. */
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
@@ -13,13 +12,13 @@ export interface DemoGateway extends TestGateway {
   filled: FilledStore;
 }
 
-/** Starts the gateway and its vendors. @param more members of the configuration in place of the demo's */
-export async function startDemoGateway(more: JsonObject = {}): Promise<DemoGateway> {
+/** Starts the gateway and its vendors, with a quarter of the month's requests. */
+export async function startDemoGateway(): Promise<DemoGateway> {
   const vendors = startVendors({ pauseMs: 0 });
   const store = openMemoryStore();
   const config = parseConfig(demoConfiguration(vendors.urls), (name) => `secret-of-the-demo-${name}`);
-  const filled = await fillStore(store, { config, now: Date.now() });
-  const gateway = startGateway({ ...demoConfiguration(vendors.urls, filled.budgets), ...more }, {
+  const filled = await fillStore(store, { config, now: Date.now(), volume: 0.25 });
+  const gateway = startGateway(demoConfiguration(vendors.urls, filled.budgets), {
     store,
     adminKey: ADMIN_KEY,
     viewerKey: VIEWER_KEY,

@@ -1,12 +1,11 @@
 /** Fills a store with the keys and the month of the demo. */
 import { issueKey } from "../../lib/access/keys.ts";
 import { type Amount, formatUsd } from "../../lib/billing/money.ts";
-import type { Config } from "../../lib/config.ts";
 import { DAY_MS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { CLIENTS, type DemoClient, GROUP_BUDGETS, keyIdOf } from "./clients.ts";
-import { DEMO_DAYS, monthOfTraffic } from "./traffic.ts";
+import { DEMO_DAYS, monthOfTraffic, type TrafficOptions } from "./traffic.ts";
 
 /** Entries of one transaction. */
 const BATCH = 2_000;
@@ -23,9 +22,10 @@ export interface FilledStore {
 /** Adds the keys and the month up to `now`, Unix time in milliseconds. */
 export async function fillStore(
   { keys, ledger }: Pick<Store, "keys" | "ledger">,
-  { config, now, seed }: { config: Pick<Config, "models" | "groups">; now: number; seed?: number },
+  options: TrafficOptions,
 ): Promise<FilledStore> {
-  const entries = monthOfTraffic({ config, now, ...(seed !== undefined && { seed }) });
+  const { now } = options;
+  const entries = monthOfTraffic(options);
   for (let at = 0; at < entries.length; at += BATCH) await ledger.append(entries.slice(at, at + BATCH));
   const secrets = new Map<string, string>();
   for (const client of CLIENTS) secrets.set(client.name, await addKey(keys, { client, entries, now }));

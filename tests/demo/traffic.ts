@@ -38,14 +38,16 @@ export interface TrafficOptions {
   /** End of the month, Unix time in milliseconds. */
   now: number;
   seed?: number;
+  /** Factor of the number of requests; absent: 1. */
+  volume?: number;
 }
 
 /** All entries in the order of their arrival. */
-export function monthOfTraffic({ config, now, seed = 1 }: TrafficOptions): Entry[] {
+export function monthOfTraffic({ config, now, seed = 1, volume = 1 }: TrafficOptions): Entry[] {
   const random = seeded(seed);
   const models = new Map(config.models.map((model) => [model.id, model]));
   const requests = [
-    ...CLIENTS.flatMap((client) => arrivalsOf(client, { now, random })),
+    ...CLIENTS.flatMap((client) => arrivalsOf(client, { now, random, volume })),
     ...runawayAgent(now, random),
     ...exhaustedBudget(now, random),
   ].filter(({ at }) => at < now - 1000).sort((one, other) => one.at - other.at);
@@ -66,7 +68,10 @@ interface DemoArrival {
   refused?: Failure;
 }
 
-function arrivalsOf(client: DemoClient, { now, random }: { now: number; random: Random }): DemoArrival[] {
+function arrivalsOf(
+  client: DemoClient,
+  { now, random, volume }: { now: number; random: Random; volume: number },
+): DemoArrival[] {
   const { from = DEMO_DAYS, until = -1 } = client.days ?? {};
   const today = Math.floor(now / DAY_MS);
   const arrivals: DemoArrival[] = [];
@@ -75,7 +80,7 @@ function arrivalsOf(client: DemoClient, { now, random }: { now: number; random: 
     const isWeekend = weekday === 0 || weekday === 6;
     const share = isWeekend ? client.hours === "office" ? 0.06 : 0.55 : 1;
     const growth = 0.75 + 0.5 * (day - today + DEMO_DAYS) / DEMO_DAYS;
-    const count = Math.round(around(client.perDay * share * growth, random, 0.15));
+    const count = Math.round(around(client.perDay * volume * share * growth, random, 0.15));
     for (let index = 0; index < count; index++) {
       arrivals.push({ at: day * DAY_MS + timeOfDay(client.hours, random), client });
     }

@@ -84,6 +84,9 @@ postgresTest("a database: version, clock, tables and users", async () => {
     await sql`UPDATE sluice_shape SET version = 0`;
     const older = lines(await lookAtDatabase(database.url));
     assert(older.includes(`ok: Its tables have schema 0; the next start migrates them to ${MIGRATIONS.length}`));
+    await sql`ALTER DATABASE ${sql(new URL(database.url).pathname.slice(1))} CONNECTION LIMIT 4`;
+    const narrow = lines(await lookAtDatabase(database.url));
+    assert(narrow.includes("warning: The role or the database may have only 4 connections"), narrow.join("\n"));
   } finally {
     await sql.end();
   }
@@ -95,7 +98,7 @@ postgresTest("a database: a wrong clock, lossy commits, and read-only mode", asy
     ["", { now: () => Date.now() + 60_000 }, /^warning: This machine's clock is \d\d\.\d s ahead of the database's$/],
     ["", { now: () => Date.now() - 60_000 }, /^warning: This machine's clock is \d\d\.\d s behind the database's$/],
     ["?synchronous_commit=off", {}, /^error: synchronous_commit is off/],
-    ["?default_transaction_read_only=on", {}, /^error: It is a read-only standby/],
+    ["?default_transaction_read_only=on", {}, /^error: It accepts no writes/],
   ];
   for (const [parameters, steps, form] of cases) {
     const found = lines(await lookAtDatabase(database.url + parameters, { ...STEPS, ...steps }));

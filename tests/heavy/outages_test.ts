@@ -5,7 +5,7 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
-import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
+import { type Engine, HAS_POSTGRES, HAS_REDIS, startPostgres } from "../support/databases.ts";
 import { assertSound, metric, type Node, readEntries, startCluster } from "../e2e/nodes/cluster.ts";
 import {
   assertLedgerAgrees,
@@ -125,8 +125,9 @@ Deno.test({
   fn: async () => {
     const random = seeded(SEED);
     await using load = createLoad(random.next);
-    await using cluster = await startCluster({ config: configFor(load), nodes: NODES, env: ENV });
-    const { nodes, postgres, redis } = cluster;
+    await using postgres = await startPostgres();
+    await using cluster = await startCluster({ config: configFor(load), nodes: NODES, env: ENV, postgres });
+    const { nodes, redis } = cluster;
     const watched: Watched = { answered: [], statuses: {}, longestMs: 0 };
     const running = nodes.map(({ origin }) => load.run(origin, CLIENTS));
     const spending = spend(nodes, watched);

@@ -1,5 +1,6 @@
 /** All random cases and races of the tests that have only a share of them in `deno task test:all`. */
 import "../billing/price_test.ts";
+import "../billing/reply_token_counter_test.ts";
 import "../billing/simulator/simulator_test.ts";
 import "../e2e/billing/flipped_bits_test.ts";
 import "../e2e/fault/disconnect_test.ts";
@@ -28,4 +29,5 @@ import "../request/spending_plan_test.ts";
 import "../store/ledger_test.ts";
 import "../store/outage/journaled_ledger_test.ts";
 import "../text_test.ts";
+import "../upstreams/embedded/echo_test.ts";
 import "../upstreams/retrieval/read_vectors_test.ts";

@@ -29,7 +29,7 @@ function readPieces(body: BodyReader, pieces: readonly Uint8Array[]): { text: st
 /** A text in two pieces, at every place unless it is long; then byte by byte. */
 function* splits(text: string): Generator<Uint8Array<ArrayBuffer>[]> {
   const bytes = bytesOf(text);
-  for (let at = 0; at <= text.length; at += Math.ceil(text.length / 500) || 1) {
+  for (let at = 0; at <= text.length; at += text.length < 1_000 ? 1 : Math.ceil(text.length / 100)) {
     yield [bytes.subarray(0, at), bytes.subarray(at)];
   }
   if (text !== "") yield Array.from(bytes, (byte) => Uint8Array.of(byte));

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertGreater, assertLess, assertNotEquals, assertRejects } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { convertImage, endIdleWorkers } from "../../lib/images/codec.ts";
@@ -6,6 +7,7 @@ import { encodePng, isOpaque } from "../../lib/images/codec_png.ts";
 import { blank, flatten, orient, type Pixels } from "../../lib/canvas/pixels.ts";
 import type { ImageFormat, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/billing/image_size.ts";
+import { runForKey } from "../../lib/scheduler.ts";
 import { skipInQuick } from "../support/skip.ts";
 
 /** A test that may start workers: they are ended before the sanitizers look. */
@@ -53,7 +55,7 @@ Deno.test("a PNG gives back exactly the pixels it was made of", async () => {
 });
 
 Deno.test("encodeFile() writes each format in exactly the size", async () => {
-  const sizes = [{ width: 16, height: 16 }, { width: 33, height: 65 }, { width: 1024, height: 640 }];
+  const sizes = [{ width: 16, height: 16 }, { width: 33, height: 65 }, { width: 320, height: 200 }];
   for (const size of sizes) {
     const pixels = draw(size, (x, y) => [x, y, 128]);
     for (const format of ["png", "jpeg", "webp"] as const) {
@@ -65,7 +67,7 @@ Deno.test("encodeFile() writes each format in exactly the size", async () => {
 });
 
 testWorkers("convertImage() writes the largest size in each format while the event loop goes on", async () => {
-  const size = skipInQuick("The largest images") ? { width: 1600, height: 1024 } : { width: 3840, height: 2160 };
+  const size = skipInQuick("The largest images") ? { width: 960, height: 640 } : { width: 3840, height: 2160 };
   let source = encodePng(draw(size, (x, y) => [x >> 4, y >> 4, x + y >> 5]));
   for (const format of ["jpeg", "webp", "png"] as const) {
     let turns = 0;
@@ -132,6 +134,13 @@ function header(width: number, height: number): Uint8Array<ArrayBuffer> {
   return file;
 }
 
+/** A JPEG whose scan is there several times. */
+function repeatScan(jpeg: Uint8Array, times: number): Uint8Array<ArrayBuffer> {
+  const start = jpeg.findIndex((byte, at) => byte === 0xff && jpeg[at + 1] === 0xda);
+  const scan = jpeg.subarray(start, -2);
+  return new Uint8Array(Buffer.concat([jpeg.subarray(0, start), ...Array(times).fill(scan), jpeg.subarray(-2)]));
+}
+
 testWorkers("convertImage() refuses what it cannot read or must not", async () => {
   const png = encodePng(draw({ width: 64, height: 64 }, PATTERNS["noise"] ?? (() => [])));
   const jpeg = await encodeFile(draw({ width: 64, height: 64 }, (x, y) => [x, y, 0]), { format: "jpeg" });
@@ -144,6 +153,7 @@ testWorkers("convertImage() refuses what it cannot read or must not", async () =
     ["a PNG cut short", png.slice(0, png.length / 2), "the png file is damaged"],
     ["a PNG with a changed byte", png.with(png.length / 2 | 0, 1 + (png[png.length / 2 | 0] ?? 0)), "damaged"],
     ["a JPEG cut in its header", jpeg.slice(0, 200), "Cannot decode the image"],
+    ["a JPEG of 101 scans", repeatScan(jpeg, 101), "the jpeg file is damaged"],
     ["a PNG of too many pixels", header(12_000, 12_000), "Cannot decode an image of 12000x12000"],
     ["a PNG of a wrong size", header(4000, 4000), "damaged"],
   ];
@@ -152,7 +162,9 @@ testWorkers("convertImage() refuses what it cannot read or must not", async () =
     const error = await assertRejects(() => convertImage(bytes, { format }), GatewayError, says, name);
     assertEquals([error.kind, error.param], ["invalid", "image"], name);
   }
-  assertEquals(imageSize(await convertImage(png, { format: "webp" }))?.width, 64);
+  for (const file of [png, repeatScan(jpeg, 100)]) {
+    assertEquals(imageSize(await convertImage(file, { format: "webp" }))?.width, 64);
+  }
 });
 
 testWorkers("convertImage() changes the format only", async () => {
@@ -204,6 +216,16 @@ testWorkers("convertImage() queues a bounded number of images, and refuses other
   assertGreater(refused.length, 20);
   assertEquals(refused[0]?.kind, "overloaded");
   assertNotEquals(refused[0]?.retryAfterMs, undefined);
+});
+
+testWorkers("convertImage() converts the images of API keys in turn", async () => {
+  const file = encodePng(draw({ width: 64, height: 64 }, PATTERNS["noise"] ?? (() => [])));
+  const order: string[] = [];
+  await Promise.all(["a", "a", "a", "a", "a", "a", "b"].map(async (key) => {
+    await runForKey(key, () => convertImage(file.slice(), { format: "webp" }));
+    order.push(key);
+  }));
+  assertLess(order.indexOf("b"), 4);
 });
 
 Deno.test("orient() applies the EXIF orientation", () => {

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, 
 import { GatewayError } from "../../lib/errors.ts";
 import type { StoredAnswer } from "../../lib/images/replay_cache.ts";
 import type { IdempotencyParts, RepeatableRequest } from "../../lib/images/idempotency.ts";
-import { readIdempotencyKey } from "../../lib/images/idempotency_key.ts";
+import { readIdempotencyKey } from "../../lib/images/answer_once.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
@@ -151,8 +151,20 @@ Deno.test("Idempotency.close() cancels the work", async () => {
     ),
   );
   await settle();
-  once.close();
+  const closed = once.close();
   await assertRejects(() => run, DOMException, "Closed");
+  await closed;
+});
+
+Deno.test("Idempotency.close() waits for a last attempt to store an answer, which other nodes then find", async () => {
+  const { answers } = openMemoryStore();
+  let isUp = false;
+  const put: AnswerStore["put"] = (...given) => isUp ? answers.put(...given) : Promise.reject(new Error("away"));
+  const once = idempotency({ store: { answers: { ...answers, put } } });
+  await once.run(request(() => Promise.resolve(answer("one"))));
+  isUp = true;
+  await once.close();
+  assertEquals(await idempotency({ store: { answers } }).run(request(never)), replayed(answer("one")));
 });
 
 Deno.test("readIdempotencyKey() accepts 1 to 255 printable characters and rejects streams", () => {

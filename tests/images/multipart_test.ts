@@ -1,10 +1,12 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
+import { readUpload } from "../../lib/images/read_upload.ts";
 import { createAdmissionQueue } from "../../lib/admission_queue.ts";
 import { seeded } from "../support/random.ts";
 import { rounds } from "../support/skip.ts";
-import { workedMs } from "../support/turns.ts";
+import { watchTurns, workedMs } from "../support/turns.ts";
+import { png } from "./image_files.ts";
 
 const RULES: MultipartRules = {
   totalBytes: 100_000,
@@ -367,7 +369,7 @@ Deno.test("readMultipart() agrees with Request.formData() on well-formed bodies"
 });
 
 Deno.test("readMultipart() is linear, yields to the event loop and limits parts, whatever the bytes", async () => {
-  const bytes = 8 * 1024 * 1024;
+  const bytes = 2 * 1024 * 1024;
   const boundary = "x".repeat(70);
   const head = `--${boundary}\r\n${part('name="f"; filename="f"', "")}`;
   const rules = { totalBytes: bytes * 2, fileBytes: bytes };
@@ -447,4 +449,12 @@ Deno.test("readMultipart() rejects an upload that waited too long in the queue",
   (await next)();
   (await waiting)();
   await assertRejects(() => gate.enter(AbortSignal.abort(new DOMException("gone", "AbortError"))), DOMException);
+});
+
+Deno.test("readUpload() reads a large file in turns of the event loop", async () => {
+  using turns = watchTurns();
+  const file = new File([png(8, 9), new Uint8Array(40_000_000).fill(7)], "a.png");
+  const { bytes, height } = await readUpload(file, "image");
+  assertEquals([bytes.length, bytes.at(-1), height], [file.size, 7, 9]);
+  assertLess(5, turns.count());
 });

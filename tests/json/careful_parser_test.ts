@@ -136,7 +136,8 @@ const CHARACTERS = [
 Deno.test("parseSteps() cuts strings where the value does not show it", () => {
   const random = seeded(5);
   const parts = [...CHARACTERS, "\\\\".repeat(7), '\\"'.repeat(5)];
-  for (const part of parts) {
+  const step = rounds(100) === 100 ? 1 : 3;
+  for (const part of parts.filter((_, index) => index % step === 0)) {
     // The prefix shifts the position of each cut.
     for (let shift = 0; shift < 7; shift += rounds(100) === 100 ? 1 : 7) {
       const inside = "x".repeat(shift) + part.repeat(Math.ceil(70_000 / part.length));

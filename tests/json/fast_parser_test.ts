@@ -148,7 +148,7 @@ Deno.test("parseFast() handles every character at block borders", () => {
   for (let length = 0; length < 140; length++) {
     for (const part of [...PARTS, '"', '\\"', ""]) {
       for (const fill of FILLS) {
-        if (FEW && fill !== "x" && length % 3 > 0) continue;
+        if (FEW && (fill !== "x" || length > 66) && length % 7 > 0) continue;
         const before = fill.repeat(length / fill.length);
         assertSame(`["${before}${part}"]`);
         assertSame(`{"${before}${part}":["${part}",1]}`);

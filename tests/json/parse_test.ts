@@ -30,18 +30,7 @@ function errorOf(text: string, limits = JSON_LIMITS): JsonError | undefined {
 }
 
 Deno.test("parseJson() and writeJson() keep the text of every number", () => {
-  const numbers = [
-    "0",
-    "-0",
-    "1.0",
-    "-1.50",
-    "1e400",
-    "-1e400",
-    "1E5",
-    "1e-7",
-    "9007199254740993",
-    "12345678901234567890",
-  ];
+  const numbers = "0 -0 1.0 -1.50 1e400 -1e400 1E5 1e-7 9007199254740993 12345678901234567890".split(" ");
   for (const number of [...numbers, "0.1", "5e-324", "123456789012345", "-7", "1e21", "0.10", "0e0"]) {
     assertEquals(writeJson(parseJson(number)), number);
     const nested = `{"a":[${number},1,"x"],"b":{"c":${number}}}`;

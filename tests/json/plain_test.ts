@@ -1,5 +1,5 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import { objectOfMembers, parseJson, parsePlain } from "../../lib/json/mod.ts";
+import { assertEquals, assertThrows, fail } from "@std/assert";
+import { objectOfMembers, parseJson, parsePlain, tryParse } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 
@@ -64,6 +64,11 @@ Deno.test("parsePlain() finds the names of an answer independent of earlier answ
     assertEquals(read(escaped), expected, protocol);
     assertEquals(JSON.stringify(expected).includes("word"), true, protocol);
   }
+});
+
+Deno.test("tryParse() returns undefined for what is not JSON, and throws other errors", () => {
+  assertEquals([tryParse("{}"), tryParse("{"), tryParse("1", () => parsePlain("]"))], [{}, undefined, undefined]);
+  assertThrows(() => tryParse("{}", () => fail("a bug")), Error, "a bug");
 });
 
 Deno.test("objectOfMembers() makes the object of few and of many members, whatever their names", () => {

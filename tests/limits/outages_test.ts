@@ -194,6 +194,9 @@ for (const outage of ["local", "closed"] as const) {
         await first.limiter.end(before.ids[0]?.[0] ?? "", 40);
         const alone = await burst(nodes, { limitRequests: [slots], each: 3 });
         assertEquals(alone.admitted, outage === "local" ? 9 : 0);
+        for (const { lines } of nodes) {
+          await until("the outage is logged", () => lines.some(({ event }) => event === "limits_store_down"));
+        }
         const was = busy.requests;
         await until("still under load", () => busy.requests > was + 50);
 
@@ -219,6 +222,7 @@ for (const outage of ["local", "closed"] as const) {
         }
         assertEquals(await leftOf(first.limiter, slots), 30);
         for (const { lines } of nodes) {
+          await until("the end is logged", () => lines.some(({ event }) => event === "limits_store_up"));
           const [down, up] = lines.filter(({ event }) => event !== "limits_session_ended");
           assertEquals([down?.event, down?.policy, down?.share], [
             "limits_store_down",
@@ -249,6 +253,7 @@ redisTest("a limiter starts without Redis, and its windows start afresh when Red
   await redis.stop();
   await using node = await openNode(redis.url);
   assertEquals(node.limiter.healthy, false);
+  await until("the outage is logged", () => node.lines.length > 0);
   assertEquals(node.lines.map(({ event, cause }) => [event, cause]), [["limits_store_down", "ECONNREFUSED"]]);
   const limitRequests = [limitOf("key:a", "tokens", 1000, 100), limitOf("key:a", "concurrency", 5)];
   const [runs, ended] = [await takeOne(node.limiter, limitRequests), await takeOne(node.limiter, limitRequests)];
@@ -260,6 +265,26 @@ redisTest("a limiter starts without Redis, and its windows start afresh when Red
   await node.limiter.end(runs.id, 10);
   assertEquals((await other.limiter.statuses(limitRequests)).map(({ remaining }) => remaining), [900, 4]);
 });
+
+redisTest(
+  "connections to Redis that are lost and back within a second are one outage at most",
+  async () => {
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url);
+    const admin = new Redis(redis.url);
+    for (let count = 0; count < 3; count++) {
+      await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      await until("the connection is lost", () => !node.limiter.healthy);
+      await until("Redis counts again", () => node.limiter.healthy);
+    }
+    const ended = new Promise((resolve) => admin.once("end", resolve));
+    admin.disconnect();
+    await ended;
+    await redis.stop();
+    await until("the outage is logged", () => node.lines.length > 0);
+    assertEquals(node.lines.map(({ event }) => event), ["limits_store_down"]);
+  },
+);
 
 redisTest("a limiter that is closed without Redis leaves nothing behind", async () => {
   await using redis = await startRedis();
@@ -307,6 +332,7 @@ Deno.test({
     {
       await using node = await openNode(address("wrong-secret"));
       assertEquals(node.limiter.healthy, false);
+      await until("the outage is logged", () => node.lines.length > 0);
       assertEquals(node.lines[0]?.cause, "WRONGPASS");
       assert(!JSON.stringify(node.lines).includes("secret"));
     }

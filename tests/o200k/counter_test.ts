@@ -4,14 +4,16 @@ import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { COUNTED_AT_ONCE, loadTokenCounter } from "../../lib/o200k/counter.ts";
 import { seeded } from "../support/random.ts";
 import { randomText } from "./random_text.ts";
-import { rounds } from "../support/skip.ts";
+import { rounds, skipInQuick } from "../support/skip.ts";
 
 const SEED = 20_240_513;
 const TEXTS = rounds(6000);
 
 let reference: Tiktoken | undefined;
 
-/** The other tokenizer, which takes a second to begin. */
+/** The other tokenizer takes a second to begin. */
+const ignore = skipInQuick("The tokenizer compared with js-tiktoken");
+
 function openReference(): Tiktoken {
   return reference ??= new Tiktoken(vocabulary);
 }
@@ -29,7 +31,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-Deno.test("encode() equals js-tiktoken for short texts of every script", async () => {
+Deno.test("encode() equals js-tiktoken for short texts of every script", { ignore }, async () => {
   const counter = await loadTokenCounter();
   const reference = openReference();
   const random = seeded(SEED);
@@ -56,7 +58,7 @@ Deno.test("count() agrees with encode() and split() on longer texts, short piece
   }
 });
 
-Deno.test("encode() merges long pieces like js-tiktoken", async () => {
+Deno.test("encode() merges long pieces like js-tiktoken", { ignore }, async () => {
   const counter = await loadTokenCounter();
   const reference = openReference();
   const random = seeded(SEED + 2);
@@ -122,15 +124,15 @@ Deno.test("loadTokenCounter() loads only once", async () => {
 Deno.test("countLong() of hostile runs is exact and yields to the event loop", async () => {
   const counter = await loadTokenCounter();
   const random = seeded(SEED + 3);
-  const han = Array.from({ length: 100_000 }, () => String.fromCodePoint(0x4e00 + random.below(0x5000))).join("");
+  const han = Array.from({ length: 40_000 }, () => String.fromCodePoint(0x4e00 + random.below(0x5000))).join("");
   const cases: [string, string][] = [
-    ["a", "a".repeat(100_000)],
+    ["a", "a".repeat(40_000)],
     ["Han", han],
-    ["spaces", " ".repeat(100_000)],
-    ["!", "!".repeat(100_000)],
-    ["lines", "\n".repeat(100_000)],
-    ["capitals", "ABCDEFGH".repeat(12_500)],
-    ["marks", "\u0301".repeat(100_000)],
+    ["spaces", " ".repeat(40_000)],
+    ["!", "!".repeat(40_000)],
+    ["lines", "\n".repeat(40_000)],
+    ["capitals", "ABCDEFGH".repeat(5_000)],
+    ["marks", "\u0301".repeat(40_000)],
   ];
   for (const [name, text] of cases) {
     const counting = counter.countLong(text);

@@ -75,7 +75,7 @@ function read(value: Json | undefined, { unread }: TemplateRule): string {
   return JSON.stringify(value, (name, member) => unread.includes(name) ? undefined : member) ?? "";
 }
 
-const BEFORE = skipInQuick("Two of three texts before a frame") ? INSIDES.filter((_, at) => at % 3 === 0) : INSIDES;
+const BEFORE = skipInQuick("Most texts before a frame") ? INSIDES.filter((_, at) => at % 8 === 0) : INSIDES;
 
 Deno.test("templateParser() reads every frame as if alone", () => {
   let number = 0;

@@ -59,7 +59,6 @@ const CASES: readonly Case[] = [
   // Tools that run at the vendor.
   dropped("chat", '"web_search_options":{}', ["web_search_options"], SEARCH),
   dropped("chat", '"enable_search":true', ["enable_search"], SEARCH),
-  dropped("chat", '"plugins":[{"id":"web"}]', ["plugins"], { hosted_tools: ["plugins"] }),
   {
     protocol: "chat",
     asks: `"tools":[${CHAT_F}, {"type":"builtin_function","function":{"name":"$web_search"}}]`,
@@ -147,7 +146,19 @@ const CASES: readonly Case[] = [
   // Other names of limits, which budgets do not know.
   dropped("chat", '"n_predict":100000,"n_cmpl":50', ["n_predict", "n_cmpl"]),
   dropped("chat", '"extra_body":{"max_tokens":100000}', ["extra_body"]),
-  dropped("responses", '"n_predict":100000', ["n_predict"]),
+  ...(["chat", "responses", "messages"] as const).flatMap((protocol) => [
+    dropped(protocol, '"n_predict":100000,"best_of":20', ["n_predict", "best_of"]),
+
+    // Settings of servers.
+    dropped(protocol, '"priority":-9,"kv_transfer_params":{"remote_host":"10.0.0.1"}', [
+      "priority",
+      "kv_transfer_params",
+    ]),
+
+    // Hosted tools of hosts that speak several protocols.
+    dropped(protocol, '"plugins":[{"id":"web"}]', ["plugins"], { hosted_tools: ["plugins"] }),
+    dropped(protocol, '"search_parameters":{"mode":"on"}', ["search_parameters"], SEARCH),
+  ]),
 
   // Configurations of the operator's account.
   refused("chat", '"preset":"mail"', "preset", STATE),

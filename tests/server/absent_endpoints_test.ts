@@ -33,19 +33,9 @@ const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [
 ];
 
 /** Paths for which the base URL is wrong, or that no vendor has. */
-const WRONG = [
-  "/embeddings",
-  "/chat/completions",
-  "/v1/v1/embeddings",
-  "/v1/messages",
-  "/v1/responses/",
-  "/v1/embeddingsx",
-  "/v1/constructor",
-  "/anthropic/files",
-  "/anthropic/v1/embeddings",
-  "/anthropic/v1/messages/other",
-  "/v1beta/v1beta/models",
-];
+const WRONG = `
+  /embeddings /chat/completions /v1/v1/embeddings /v1/messages /v1/responses/ /v1/embeddingsx /v1/constructor
+  /anthropic/files /anthropic/v1/embeddings /anthropic/v1/messages/other /v1beta/v1beta/models`.trim().split(/\s+/);
 
 Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the shape of their protocol", async () => {
   await using gateway = startKeyed();

@@ -73,14 +73,14 @@ Deno.test("a long body is read like a short one, and its errors are found", asyn
     const { status, body } = await ask(head + zeros + tail);
     assertEquals([status, body.includes(zeros), body.includes("1.0")], [200, true, false]);
   }
-  const text = "\\n".repeat(1_000_000);
-  assertEquals(JSON.parse((await ask(`{"a":"${text}\u00c3\u00a9"}`)).body).body, { a: `${"\n".repeat(1_000_000)}é` });
+  const text = "\\n".repeat(600_000);
+  assertEquals(JSON.parse((await ask(`{"a":"${text}\u00c3\u00a9"}`)).body).body, { a: `${"\n".repeat(600_000)}é` });
   const cases: [body: string, message: string][] = [
-    [`{"a":"${text}\\x"}`, "at position 2000007 (line 1, column 2000008)"],
-    [`{\n\n"a":"${text}",}`, "at position 2000010 (line 3, column 2000008)"],
-    [`{"a":"${text}\u00ff"}`, "byte 2000006 is not UTF-8"],
+    [`{"a":"${text}\\x"}`, "at position 1200007 (line 1, column 1200008)"],
+    [`{\n\n"a":"${text}",}`, "at position 1200010 (line 3, column 1200008)"],
+    [`{"a":"${text}\u00ff"}`, "byte 1200006 is not UTF-8"],
     [`["${text}"]`, "expected a JSON object"],
-    [" ".repeat(2_000_000), "it is empty"],
+    [" ".repeat(1_200_000), "it is empty"],
   ];
   for (const [body, message] of cases) {
     const response = await ask(body);

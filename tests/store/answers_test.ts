@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
-import { answer, claim, ROOM, testAnswers } from "./behaviours_answers.ts";
+import { answer, claim, ROOM, store as storeAnswer, testAnswers } from "./behaviours_answers.ts";
 import { inFolder } from "./in_folder.ts";
 
 testAnswers("the SQLite store", (test) =>
@@ -15,7 +15,7 @@ testAnswers("the SQLite store", (test) =>
 Deno.test("the SQLite store keeps answers between starts, and the claims of a process that has ended", () =>
   inFolder(async (folder) => {
     const first = openSqliteStore(`${folder}/sluice.db`, { own: true });
-    await first.answers.put(answer(), ROOM);
+    await storeAnswer(first.answers, answer());
     await first.answers.claim(claim({ key: "running" }), 600_000);
     await first.close();
     const second = openSqliteStore(`${folder}/sluice.db`, { own: true });
@@ -41,7 +41,7 @@ Deno.test("the SQLite store deletes answers in pieces of an older file, and stor
     db.close();
     const store = openSqliteStore(path);
     assertEquals(await store.answers.find("s", "k"), undefined);
-    await store.answers.put(answer(), ROOM);
+    await storeAnswer(store.answers, answer());
     assertEquals(await store.answers.find("s", "k"), answer());
     await store.close();
   }));
@@ -52,7 +52,7 @@ Deno.test("the SQLite store rejects invalid answers", () =>
     await close();
     const calls: (() => Promise<unknown>)[] = [
       () => answers.find("s", "k"),
-      () => answers.put(answer(), ROOM),
+      () => answers.put(answer(), { ...ROOM, holder: "one" }),
       () => answers.prune({ until: 0, maxBytes: 0, maxAnswers: 0 }),
     ];
     for (const call of calls) await assertRejects(call);

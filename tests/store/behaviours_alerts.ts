@@ -27,6 +27,15 @@ async function claimAll(alerts: AlertStore, leaseMs = LONG_MS): Promise<ClaimedA
   return claimed;
 }
 
+async function sendAll(alerts: AlertStore): Promise<string[]> {
+  const sent: string[] = [];
+  for (let next = await alerts.claim(LONG_MS); next !== undefined; next = await alerts.claim(LONG_MS)) {
+    await alerts.finish(next, "delivered");
+    sent.push(next.id);
+  }
+  return sent;
+}
+
 const BEHAVIOURS: Record<string, (alerts: AlertStore) => Promise<void>> = {
   "sends the begin and the end of a subject once each": async (alerts) => {
     assertEquals(await alerts.add(alert("a", { begins: false })), "known");
@@ -36,7 +45,17 @@ const BEHAVIOURS: Record<string, (alerts: AlertStore) => Promise<void>> = {
     assertEquals(await alerts.add(alert("c", { begins: false })), "known");
     assertEquals(await alerts.add(alert("c", { at: 3000 })), "added");
     assertEquals(await alerts.add(alert("d", { subject: "upstream two", at: 4000 })), "added");
-    assertEquals((await claimAll(alerts)).map(({ id }) => id), ["a", "b", "c", "d"]);
+    assertEquals(await sendAll(alerts), ["a", "b", "c", "d"]);
+  },
+  "sends the alerts of a subject in their order": async (alerts) => {
+    await alerts.add(alert("a", { at: 2000 }));
+    // By the clock of another node, the end comes before the start.
+    await alerts.add(alert("b", { begins: false }));
+    await alerts.add(alert("c", { subject: "upstream two", at: 4000 }));
+    const claimed = await claimAll(alerts);
+    assertEquals(claimed.map(({ id }) => id), ["a", "c"]);
+    for (const each of claimed) await alerts.retry(each, 0);
+    assertEquals(await sendAll(alerts), ["a", "b", "c"]);
   },
   "reports a subject that goes on again after a while": async (alerts) => {
     assertEquals(await alerts.add(alert("a", { repeatMs: 500 })), "added");

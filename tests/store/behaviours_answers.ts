@@ -34,9 +34,16 @@ export function claim(change: Partial<AnswerClaim> = {}): AnswerClaim {
 /** Longer than any test takes, in milliseconds. */
 const LONG_MS = 60_000;
 
+/** Claims a request and stores its answer. */
+export async function store(answers: AnswerStore, record: AnswerRecord, { maxBytes } = ROOM): Promise<void> {
+  const { holder } = claim();
+  await answers.claim({ ...record, holder }, LONG_MS);
+  await answers.put(record, { holder, maxBytes });
+}
+
 /** Stores four answers with the keys k1 to k4, done at 1 to 4. */
 async function addFour(answers: AnswerStore): Promise<void> {
-  for (const time of [1, 2, 3, 4]) await answers.put(answer({ key: `k${time}`, doneAt: time }), ROOM);
+  for (const time of [1, 2, 3, 4]) await store(answers, answer({ key: `k${time}`, doneAt: time }));
 }
 
 /** Prunes until nothing is left to prune. */
@@ -55,9 +62,9 @@ function lengths(answers: AnswerStore): Promise<(number | null | undefined)[]> {
 
 const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
   "finds an answer by its scope and key": async (answers) => {
-    await answers.put(answer(), ROOM);
-    await answers.put(bare({ key: "bare", status: 400 }), ROOM);
-    await answers.put(answer({ key: "empty", body: new Uint8Array() }), ROOM);
+    await store(answers, answer());
+    await store(answers, bare({ key: "bare", status: 400 }));
+    await store(answers, answer({ key: "empty", body: new Uint8Array() }));
     assertEquals(await answers.find("s", "k"), answer());
     assertEquals(await answers.find("s", "bare"), bare({ key: "bare", status: 400 }));
     assertEquals((await answers.find("s", "empty"))?.body, new Uint8Array());
@@ -65,23 +72,23 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
   },
   "stores a large body as it is": async (answers) => {
     const body = Uint8Array.from({ length: 3_000_001 }, (_, at) => at * 31 % 251);
-    await answers.put(answer({ body }), ROOM);
+    await store(answers, answer({ body }));
     const found = (await answers.find("s", "k"))?.body;
     assert(found?.length === body.length && found.every((byte, at) => byte === body[at]));
   },
   "replaces an older answer, with or without a body": async (answers) => {
     const other = { status: 400, requestHash: "b".repeat(64), doneAt: 2000, body: Uint8Array.of(1, 2) };
-    await answers.put(answer(), { maxBytes: 10 });
-    await answers.put(answer(other), { maxBytes: 10 });
+    await store(answers, answer(), { maxBytes: 10 });
+    await store(answers, answer(other), { maxBytes: 10 });
     assertEquals(await answers.find("s", "k"), answer(other));
-    await answers.put(bare({ doneAt: 3000 }), { maxBytes: 10 });
+    await store(answers, bare({ doneAt: 3000 }), { maxBytes: 10 });
     assertEquals(await answers.find("s", "k"), bare({ doneAt: 3000 }));
-    await answers.put(answer({ key: "k2" }), { maxBytes: 10 });
+    await store(answers, answer({ key: "k2" }), { maxBytes: 10 });
     assertEquals((await answers.find("s", "k2"))?.body?.length, 10);
   },
   "stores a body only where it fits beside all others, of those that come at once too": async (answers) => {
     const put = (key: string, body: Uint8Array<ArrayBuffer> = new Uint8Array(10)) =>
-      answers.put(answer({ key, body }), { maxBytes: 25 });
+      store(answers, answer({ key, body }), { maxBytes: 25 });
     await Promise.all([put("k1"), put("k2"), put("k3"), put("k4")]);
     const stored = await lengths(answers);
     assertEquals(stored.toSorted(), [10, 10, null, null]);
@@ -107,7 +114,7 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
   },
   "prunes many a few at a time": async (answers) => {
     for (let index = 0; index < 50; index++) {
-      await answers.put(answer({ key: `many${index}`, doneAt: index, body: Uint8Array.of(index) }), ROOM);
+      await store(answers, answer({ key: `many${index}`, doneAt: index, body: Uint8Array.of(index) }));
     }
     let calls = 1;
     while (await answers.prune({ until: -1, maxBytes: 5, maxAnswers: 100 })) calls++;
@@ -161,9 +168,25 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     while (await answers.isClaimed("s", "own"));
     assertEquals(await answers.claim(claim({ key: "own" }), LONG_MS), undefined);
   },
+  "stores an answer only for the holder of the claim, even if its lease is over": async (answers) => {
+    const put = (status: number, holder: string) => answers.put(answer({ status }), { ...ROOM, holder });
+    await put(501, "one");
+    assertEquals(await answers.find("s", "k"), undefined);
+    await answers.claim(claim(), 1);
+    await until("the end of the claim", async () => !await answers.isClaimed("s", "k"));
+    await put(200, "one");
+    assertEquals((await answers.find("s", "k"))?.status, 200);
+    await answers.claim(claim({ holder: "two" }), LONG_MS, "one");
+    await put(502, "one");
+    await put(201, "two");
+    await put(503, "one");
+    await answers.release(claim({ holder: "two" }));
+    await put(504, "one");
+    assertEquals((await answers.find("s", "k"))?.status, 201);
+  },
   "returns copies of answers": async (answers) => {
     const record = answer();
-    await answers.put(record, ROOM);
+    await store(answers, record);
     record.body?.fill(9);
     record.status = 500;
     (await answers.find("s", "k"))?.body?.fill(9);

@@ -5,7 +5,7 @@ import { inTime } from "../../bench/suite/peer.ts";
 const SOON_MS = 60_000;
 
 /** Intervals of polling, in milliseconds: at the beginning, and at most. */
-const [POLL_MS, MAX_POLL_MS] = [2, 25];
+const [POLL_MS, MAX_POLL_MS] = [2, 100];
 
 /** Resolves like the promise. @throws {Error} if it does not settle within this many milliseconds, and if it rejects */
 export function soon<T>(what: string, promise: Promise<T>, ms: number = SOON_MS): Promise<T> {

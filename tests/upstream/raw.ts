@@ -1,4 +1,5 @@
 /** A fake upstream that writes scripted bytes to its connections, also those that no real server sends. */
+import { Buffer } from "node:buffer";
 
 /** One request, and its place. */
 export interface RawRequest {
@@ -121,10 +122,8 @@ export function startRawUpstream(play: RawPlay, hostname = "127.0.0.1"): RawUpst
 }
 
 /** Bytes as text, one character each. */
-function binaryOf(bytes: Uint8Array): string {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192));
-  return text;
+function binaryOf({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): string {
+  return Buffer.from(buffer, byteOffset, length).toString("latin1");
 }
 
 function close(socket: Deno.TcpConn): void {

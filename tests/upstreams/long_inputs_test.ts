@@ -11,7 +11,7 @@ import { errorBody, prompt, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
 import { skipInQuick } from "../support/skip.ts";
 
-const LONG = "x".repeat(70_000);
+const LONG = "word ".repeat(14_000);
 const names = Array.from({ length: 10_001 }, (_, at) => `"k${at}":1`).join(",");
 
 /** Long arguments, and their written form: the parsed object, or the text under `_raw`. */

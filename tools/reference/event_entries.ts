@@ -118,7 +118,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   log_lines_suppressed: { see: "`count` and `of` in the line", act: "Look at the lines of that event before this one" },
   log_lines_lost: {
     see: "`sluice_log_lines_lost_total`",
-    act: "Make the log's reader faster, or log less: `log.requests`, `log.level`",
+    act: "Free disk space, make the log's reader faster, or log less: `log.requests`, `log.level`",
   },
   reload_refused: {
     see: "`problem` in the line; `sluice check`",
@@ -139,6 +139,10 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   },
   alert_given_up: { see: "`sluice alerts test`", act: "Correct the address. The event itself is in the log" },
   alerts_failed: { see: "`step` and `cause` in the line", act: "Check the store. The step is retried" },
+  listener_failed: {
+    see: "`fault` in the line; `ls /proc/PID/fd | wc -l` and `ulimit -n`",
+    act: "After `too many open files`, raise the limit (`LimitNOFILE` of systemd): a stream takes two descriptors",
+  },
   response_failed: { see: "`cause` and `stack` in the line", act: REPORT },
   uncaught_error: { see: "`cause` and `stack` in the line", act: REPORT },
   unhandled_rejection: { see: "`cause` and `stack` in the line", act: REPORT },

@@ -16,9 +16,8 @@ const FAULTS = `
 Where the network or the disk failed, \`fault\` says how: \`name not found\`, \`connection refused\`, \`connection reset\`,
 \`connection ended\`, \`network unreachable\`, \`timeout\`, \`address not allowed\`, \`certificate not trusted\`,
 \`certificate of another host\`, \`certificate expired or not yet valid\`, \`no common version of TLS\`,
-\`no common version of HTTP\`, \`no proper TLS\`, \`disk full\`, \`disk failed\`, \`file deleted or replaced\`, \`read-only\`,
-\`permission missing\`,
-\`database locked\` (by another process), \`database damaged\`. Postgres also has \`login refused\`, \`no such database\`,
+\`no common version of HTTP\`, \`no proper TLS\`, \`disk full\`, \`journal full\`, \`disk failed\`,
+\`file deleted or replaced\`, \`read-only\`, \`permission missing\`, \`database locked\` (by another process), \`database damaged\`. Postgres also has \`login refused\`, \`no such database\`,
 \`too many connections\` and \`server starting or stopping\`.
 \`cause\` is the name of the error and \`stack\` its place in the code. The message is never logged: it may quote a prompt.
 `;
@@ -46,7 +45,7 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["dropped", "Parameters that were not sent, because the upstream's protocol does not support them"],
   ["bytes_in`, `bytes_out", "Sizes of the request body, decompressed, and of the answer"],
   ["total_ms`, `first_ms", "Time to the end, and to the first event of the answer, in milliseconds"],
-  ["attempts", "Number of attempts"],
+  ["attempts", "Number of requests that were sent to upstreams, as in the ledger entry and `x-sluice-attempts`"],
   ["tokens_…`, `extra_…`, `images", "Billed amounts by price class; those that are 0 are absent"],
   ["source", "Source of the token counts: `upstream`, `counted`, `estimated`, `formula` or `none`"],
   ["cost", "Cost in USD, exact"],

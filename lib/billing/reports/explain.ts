@@ -3,7 +3,7 @@ import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
 import type { EntryDetails, Hold, KeptEntry, LedgerStore } from "../../store/ledger.ts";
 import { whyText } from "./reason_text.ts";
-import type { EndedRequest, Explanation, RunningRequest } from "./request_schemas.ts";
+import type { EndedRequest, Explanation, RequestNames, RunningRequest } from "./request_schemas.ts";
 import { keyNames } from "./usage.ts";
 
 /**
@@ -27,13 +27,9 @@ export async function explainRequest(
   return hold && explainHold(hold, name);
 }
 
-/** Explains an entry. @throws {RangeError} if its prices cannot be read */
-export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
-  const { cost, held, overrun } = entry;
-  const amounts = amountsOf(entry);
-  const sum = amounts.reduce((sum, { amount }) => sum + amount, 0n);
+/** Returns the members that name a request. */
+export function requestNames(entry: KeptEntry, keyName: string | undefined): RequestNames {
   return {
-    state: "ended",
     id: `req_${entry.id}`,
     seq: entry.seq,
     at: new Date(entry.at).toISOString(),
@@ -43,6 +39,17 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     model: entry.model === "" ? null : entry.model,
     upstream: entry.upstream === "" ? null : entry.upstream,
     endpoint: entry.endpoint,
+  };
+}
+
+/** Explains an entry. @throws {RangeError} if its prices cannot be read */
+export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
+  const { cost, held, overrun } = entry;
+  const amounts = amountsOf(entry);
+  const sum = amounts.reduce((sum, { amount }) => sum + amount, 0n);
+  return {
+    state: "ended",
+    ...requestNames(entry, keyName),
     status: entry.status,
     ending: entry.ending,
     attempts: entry.attempts,

@@ -1,4 +1,5 @@
 /** Formats the explanation of a request as text. */
+import { grouped } from "../../text.ts";
 import type { Affinity, ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
 import { attemptLines, skippedLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./request_schemas.ts";
@@ -150,9 +151,4 @@ function wordsOf(name: string, count: number): string {
     ? CLASS_NAMES[name] ?? [name, name]
     : [`call of ${tool}`, `calls of ${tool}`];
   return count === 1 ? one : several;
-}
-
-/** Formats an integer with thousands separators. */
-function grouped(count: number): string {
-  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }

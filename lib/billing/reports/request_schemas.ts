@@ -94,18 +94,23 @@ const endingSchema = z.enum([
 
 const keyName = z.string().describe("Name of the key, or its id if it no longer has a name");
 
-/** An ended request. */
-const endedRequest = z.strictObject({
-  state: z.literal("ended"),
+/** What names an ended request. */
+const names = {
   id: z.string(),
   seq: z.number().int().min(1).describe("Sequence number in the ledger"),
-  at: time,
+  at: time.describe("Time of arrival"),
   key: keyName,
   key_id: z.string(),
   group: z.string(),
   model: z.string().nullable(),
   upstream: z.string().nullable(),
   endpoint: z.string(),
+};
+
+/** An ended request. */
+const endedRequest = z.strictObject({
+  state: z.literal("ended"),
+  ...names,
   status: z.number().int(),
   ending: endingSchema,
   attempts: count,
@@ -177,15 +182,7 @@ const runningRequest = z.strictObject({
 export const explanationSchema = z.discriminatedUnion("state", [endedRequest, runningRequest]);
 
 const requestLine = z.strictObject({
-  id: z.string(),
-  seq: z.number().int().min(1).describe("Sequence number in the ledger"),
-  at: time.describe("Time of arrival"),
-  key: keyName,
-  key_id: z.string(),
-  group: z.string(),
-  model: z.string().nullable(),
-  upstream: z.string().nullable(),
-  endpoint: z.string(),
+  ...names,
   status: z.number().int().nullable().describe("Null if the process ended before the request did (`lost`)"),
   ending: endingSchema,
   reason: z.string().nullable().describe("Code for the reason of the refusal or failure, or `lost`"),
@@ -214,6 +211,9 @@ export type Explanation = z.output<typeof explanationSchema>;
 
 /** An ended request. */
 export type EndedRequest = z.output<typeof endedRequest>;
+
+/** The members that name an ended request. */
+export type RequestNames = Pick<EndedRequest, keyof typeof names>;
 
 /** A running request. */
 export type RunningRequest = z.output<typeof runningRequest>;

@@ -10,6 +10,7 @@ import {
 } from "../../store/ledger.ts";
 import { type EntryFilter, type EntryOrder, type EntrySearch, matchesFilter, orderValue } from "../../store/search.ts";
 import { formatUsd, parseUsd } from "../money.ts";
+import { requestNames } from "./explain.ts";
 import { readPeriod } from "./period.ts";
 import { ReportQueryError } from "./report_errors.ts";
 import { whyText } from "./reason_text.ts";
@@ -145,15 +146,7 @@ async function linesOf(entries: readonly KeptEntry[], { keys, config }: RequestP
 function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
   const { tokens, details } = entry;
   return {
-    id: `req_${entry.id}`,
-    seq: entry.seq,
-    at: new Date(entry.at).toISOString(),
-    key: keyName ?? entry.keyId,
-    key_id: entry.keyId,
-    group: entry.group,
-    model: entry.model === "" ? null : entry.model,
-    upstream: entry.upstream === "" ? null : entry.upstream,
-    endpoint: entry.endpoint,
+    ...requestNames(entry, keyName),
     status: entry.status === 0 ? null : entry.status,
     ending: entry.ending,
     reason: entry.ending === "lost" ? "lost" : details?.reason?.code ?? null,

@@ -1,5 +1,6 @@
-/** Warnings about stores that nodes share only in part. */
+/** Warnings about stores that nodes share only in part, and about a node's journal. */
 import type { Config } from "../../config.ts";
+import { whyNotWritable } from "../../doctor/journal.ts";
 import { type Warning, warning } from "./warning.ts";
 
 /** Yields a warning if nodes can share the store but not the limits, or the limits but not the store. */
@@ -18,4 +19,17 @@ export function* nodeWarnings({ store, limits_store }: Config): Generator<Warnin
         "of a Postgres database into SLUICE_STORE, or leave `limits_store` out",
     );
   }
+}
+
+/** Returns a warning if the journal cannot be written. Only Postgres needs one. This needs access to the disk. */
+export function journalWarnings({ store, nodes }: Pick<Config, "store" | "nodes">): Warning[] {
+  if (store.kind !== "postgres" || nodes.journal === null) return [];
+  const why = whyNotWritable(nodes.journal);
+  return why === undefined ? [] : [
+    warning(
+      "nodes.journal",
+      `"${nodes.journal}" cannot be written (${why}): name another file, or null to refuse requests with a cost ` +
+        "while the store is unreachable",
+    ),
+  ];
 }

@@ -3,13 +3,12 @@ import type { Config } from "../../config.ts";
 import { pathInFile } from "../../config/expand_models.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { catalogWarnings } from "./catalog.ts";
-import { journalWarnings } from "./journal.ts";
 import type { Warning } from "./warning.ts";
 import { groupWarnings } from "./groups.ts";
 import { limitWarnings } from "./limits.ts";
 import { modelWarnings } from "./models.ts";
 import { networkWarnings } from "./network.ts";
-import { nodeWarnings } from "./nodes.ts";
+import { journalWarnings, nodeWarnings } from "./nodes.ts";
 import { upstreamWarnings } from "./upstreams.ts";
 
 /** A configuration, and where its models are in the file. */

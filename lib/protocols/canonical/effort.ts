@@ -6,6 +6,11 @@ import type { UnsupportedParameters } from "./unsupported_parameters.ts";
 /** Efforts by budget: each stands for budgets below its number of tokens. */
 const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
 
+/** Returns a value of a request if it is an effort. */
+export function effortOf(value: unknown): Effort | undefined {
+  return EFFORTS.find((effort) => effort === value);
+}
+
 /** Returns the effort that corresponds to a budget of thinking tokens. */
 export function effortOfBudget(tokens: number): Effort {
   return BUDGETS.find(([below]) => tokens < below)?.[1] ?? "xhigh";

@@ -1,5 +1,5 @@
 /** The features of chat requests that cost more than tokens or need permission. */
-import { type ExtrasTable, UNKNOWN_LIMITS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
 
 /** Members of OpenAI's API and of other vendors' extensions. */
 export const chatExtras: ExtrasTable = {
@@ -7,21 +7,13 @@ export const chatExtras: ExtrasTable = {
     // `auto` is the default. It means the tier of the operator's project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     web_search_options: { asks: "hosted_tool", tool: "web_search" },
-    // xAI and Qwen.
-    search_parameters: { asks: "hosted_tool", tool: "web_search" },
-    enable_search: { asks: "hosted_tool", tool: "web_search" },
-    enable_code_interpreter: { asks: "hosted_tool", tool: "code_interpreter" },
-    // OpenRouter: web search, file parser, model router.
-    plugins: { asks: "hosted_tool", tool: "plugins" },
     // Groq.
     compound_custom: { asks: "hosted_tool", tool: "compound" },
     // Azure: a search index with its credentials.
     data_sources: { asks: "hosted_tool", tool: "data_sources" },
     // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
     deferred: { asks: "unpriced" },
-    ...UNKNOWN_LIMITS,
-    // OpenRouter: a configuration of the account, which may choose another model and tools.
-    preset: { asks: "vendor_state" },
+    ...HOSTS_MEMBERS,
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
   },
   plainTools: new Set(["function", "custom"]),

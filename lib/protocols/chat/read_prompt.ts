@@ -86,7 +86,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
       toolChoice: hasChoice ? readToolChoice(body, tools) : undefined,
       // With `functions` an answer has at most one call.
       parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
-      maxTokens: limitOf(body.max_completion_tokens) ?? limitOf(body.max_tokens),
+      maxTokens: readMaxTokens(body),
       reasoning: asksForReasoning ? readReasoningOptions(body) : undefined,
       format: readFormat(body.response_format),
       n: numberOf(body.n),
@@ -103,6 +103,17 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
     stream,
     ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, INNER),
   };
+}
+
+/** Hosts differ in which of the two members they use, and the budget holds the cost of only one. */
+function readMaxTokens(body: JsonObject): number | undefined {
+  const [newer, older] = [limitOf(body.max_completion_tokens), limitOf(body.max_tokens)];
+  if (newer !== undefined && older !== undefined && newer !== older) {
+    throw new GatewayError("invalid", "Cannot use both max_tokens and max_completion_tokens: they are the same limit", {
+      param: "max_tokens",
+    });
+  }
+  return newer ?? older;
 }
 
 /** Returns a limit of tokens; -1 is none. */

@@ -1,9 +1,10 @@
 /**
  * Reads the reasoning options of a chat request: `reasoning_effort`, the `reasoning` object and `include_reasoning`.
  */
-import { type Effort, EFFORTS, type Reasoning } from "../canonical/types.ts";
+import { effortOf } from "../canonical/effort.ts";
+import type { Effort, Reasoning } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { unknownIn } from "./members.ts";
 
@@ -57,10 +58,6 @@ function readEffort(body: JsonObject, options: JsonObject): Effort | undefined {
     throw contradiction("reasoning_effort", `it is "${flatEffort}", but reasoning.effort is "${nestedEffort}"`);
   }
   return flatEffort ?? nestedEffort;
-}
-
-function effortOf(value: Json | undefined): Effort | undefined {
-  return EFFORTS.find((effort) => effort === value);
 }
 
 /** Returns how reasoning is shown. All protocols know whether there is a summary; its kind stays an unknown member. */

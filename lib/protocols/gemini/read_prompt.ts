@@ -1,12 +1,6 @@
 /** Reads the body of `generateContent`, with the model and the streaming mode of the URL as members. */
-import {
-  EFFORTS,
-  type OutputFormat,
-  type Prompt,
-  type Reasoning,
-  type Sampling,
-  type UnknownMembers,
-} from "../canonical/types.ts";
+import { effortOf } from "../canonical/effort.ts";
+import type { OutputFormat, Prompt, Reasoning, Sampling, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";
@@ -145,7 +139,7 @@ function readReasoning(config: JsonObject | undefined): Reasoning | undefined {
       ? "adaptive" as const
       : "manual" as const,
     budgetTokens: budget !== undefined && budget > NO_THINKING_BUDGET ? budget : undefined,
-    effort: EFFORTS.find((effort) => effort === level),
+    effort: effortOf(level),
     display: includeThoughts === undefined ? undefined : includeThoughts ? "summarized" as const : "omitted" as const,
     unknownMembers: unknownMembers && { from: "gemini" as const, members: unknownMembers },
   });

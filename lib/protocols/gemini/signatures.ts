@@ -8,7 +8,7 @@
  * The whole value is base64, because clients in Python and Go decode it.
  */
 import { Buffer } from "node:buffer";
-import { isObject, type JsonObject, parsePlain, shapes } from "../../json/mod.ts";
+import { isObject, type JsonObject, parsePlain, shapes, tryParse } from "../../json/mod.ts";
 import type { ContentBlockOf, Signature } from "../canonical/types.ts";
 
 /** Id of the signature of the following text. */
@@ -56,12 +56,7 @@ export function readThoughtSignature(value: string): ReasoningBlock[] | string |
 function readEnvelope(value: string): ReasoningBlock[] | undefined {
   const text = Buffer.from(value, "base64").toString();
   if (!text.startsWith(shapes.SEAL_PREFIX)) return undefined;
-  let envelope: unknown;
-  try {
-    envelope = parsePlain(text.slice(shapes.SEAL_PREFIX.length));
-  } catch {
-    return undefined;
-  }
+  const envelope = tryParse(text.slice(shapes.SEAL_PREFIX.length), parsePlain);
   return Array.isArray(envelope) && envelope.every(isObject) ? envelope.map(readBlock) : undefined;
 }
 

@@ -1,5 +1,6 @@
 /** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
-import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMembers } from "../canonical/types.ts";
+import { effortOf } from "../canonical/effort.ts";
+import type { OutputFormat, Prompt, Reasoning, UnknownMembers } from "../canonical/types.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
@@ -108,7 +109,7 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
 }
 
 function readReasoning({ thinking, output_config: config }: JsonObject): Reasoning | undefined {
-  const effort = isObject(config) ? EFFORTS.find((effort) => effort === config.effort) : undefined;
+  const effort = isObject(config) ? effortOf(config.effort) : undefined;
   if (!isObject(thinking)) return effort === undefined ? undefined : { effort };
   const { type, display } = thinking;
   const unmodelled = {

@@ -1,5 +1,5 @@
 /** The features of responses requests that cost more than tokens or need permission. */
-import { type ExtrasTable, UNKNOWN_LIMITS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
 
 /**
  * Members and tools of OpenAI. References to earlier responses, conversations, prompts and items are refused elsewhere.
@@ -9,10 +9,7 @@ export const responsesExtras: ExtrasTable = {
     // `auto` is the default. It means the tier of the operator's project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
-    // OpenRouter, as in chat.
-    plugins: { asks: "hosted_tool", tool: "plugins" },
-    preset: { asks: "vendor_state" },
-    ...UNKNOWN_LIMITS,
+    ...HOSTS_MEMBERS,
   },
   callLimit: "max_tool_calls",
   plainTools: new Set([

@@ -1,12 +1,6 @@
 /** Reads the body of a responses request. */
-import {
-  type Effort,
-  EFFORTS,
-  type OutputFormat,
-  type Prompt,
-  type Reasoning,
-  type Sampling,
-} from "../canonical/types.ts";
+import { effortOf } from "../canonical/effort.ts";
+import type { OutputFormat, Prompt, Reasoning, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
@@ -152,7 +146,7 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
       mode: value.enabled === false ? "off" as const : budgetTokens === undefined ? undefined : "manual" as const,
       budgetTokens,
       // Clients of this extension that only enable reasoning expect the effort `medium`.
-      effort: readEffort(value.effort) ?? (value.enabled === true && budgetTokens === undefined ? "medium" : undefined),
+      effort: effortOf(value.effort) ?? (value.enabled === true && budgetTokens === undefined ? "medium" : undefined),
       display: summary === undefined ? undefined : "summarized" as const,
       encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
     }),
@@ -163,10 +157,6 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
     }),
   };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
-}
-
-function readEffort(value: Json | undefined): Effort | undefined {
-  return EFFORTS.find((effort) => effort === value);
 }
 
 function readFormat(body: JsonObject): OutputFormat | undefined {

@@ -1,7 +1,8 @@
 /** Finds out whether a remote store is reachable, from the calls to it and from probes between them. */
 import type { Log } from "../../log_events.ts";
-import { faultOf } from "../../causes.ts";
-import { GatewayError, nameOf } from "../../errors.ts";
+import { describeFailure } from "../../causes.ts";
+import { GatewayError } from "../../errors.ts";
+import { createOutages, type Outages } from "../../outages.ts";
 import { startCallTimeout, type StartTimer } from "../../start_timer.ts";
 
 /** Dependencies of `Reach`. */
@@ -34,73 +35,35 @@ const ANSWER_TIMEOUT_MS = 2_000;
 const PROBE_INTERVAL_MS = 1_000;
 const JITTER = 0.25;
 
-/** Time that a change must last before it is logged, in milliseconds, so that a flapping store is one outage. */
-const SETTLED_MS = 1_000;
-
 /** Value of `retry-after`, in milliseconds. */
 const RETRY_AFTER_MS = 2_000;
 
 /** Thrown if the store does not answer in time. */
-class LateError extends Error {
-  override readonly name = "LateError";
-}
-
-/** The log of outages. */
-interface Outages {
-  /** Must be called when the store becomes unreachable. */
-  fell(cause: unknown): void;
-  /** Must be called when the store answers again. */
-  rose(): void;
-  /** Stops logging. */
-  close(): void;
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
 }
 
 /**
- * Creates the log of outages. An outage lasts from the first failure until the store has been reachable for a second.
- * Outages that are shorter than a second are not logged.
+ * Awaits an answer of the store with a timeout. A failure after that has no consequences.
+ * @param options `waits`: gets the function that ends this wait, while it lasts
+ * @throws {NoAnswer} after the timeout
  */
-function createOutages(
-  { isUp, log, monotonic, later }: Pick<ReachParts, "log" | "monotonic" | "later"> & { isUp: () => boolean },
-): Outages {
-  let outage: { began: number; cause: unknown; rose: number; isLogged: boolean } | undefined;
-  let cancel = () => {};
-
-  function logDown(): void {
-    if (outage === undefined || outage.isLogged || isUp()) return;
-    outage.isLogged = true;
-    const [code, fault] = [codeOf(outage.cause), faultOf(outage.cause)];
-    log({
-      level: "error",
-      event: "store_down",
-      cause: nameOf(outage.cause),
-      ...(code !== undefined && { code }),
-      ...(fault !== undefined && { fault }),
-    });
+export async function inTime<T>(
+  answer: Promise<T>,
+  ms: number,
+  { later, waits }: { later?: StartTimer; waits?: Set<() => void> } = {},
+): Promise<T> {
+  answer.catch(() => {});
+  const late = Promise.withResolvers<never>();
+  const giveUp = () => late.reject(new NoAnswer("Cannot wait any longer: the store does not answer"));
+  const cancelTimeout = startCallTimeout(giveUp, ms, later);
+  waits?.add(giveUp);
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    waits?.delete(giveUp);
+    cancelTimeout();
   }
-
-  function logUp(): void {
-    if (outage?.isLogged === true) {
-      log({ level: "info", event: "store_up", down_ms: Math.round(outage.rose - outage.began) });
-    }
-    outage = undefined;
-  }
-
-  return {
-    fell(cause) {
-      cancel();
-      outage ??= { began: monotonic(), cause, rose: 0, isLogged: false };
-      const waitMs = outage.began + SETTLED_MS - monotonic();
-      if (waitMs <= 0) logDown();
-      else cancel = later(logDown, waitMs);
-    },
-    rose() {
-      cancel();
-      if (outage === undefined) return;
-      outage.rose = monotonic();
-      cancel = later(logUp, SETTLED_MS);
-    },
-    close: () => cancel(),
-  };
 }
 
 /** Tracks whether a store is reachable, and passes calls to it. */
@@ -113,17 +76,24 @@ export class Reach {
   #answeredAt: number;
   #lastFailure: unknown;
   #isClosed = false;
+  /** Functions that end the pending waits. */
+  readonly #waits = new Set<() => void>();
   #probing: Promise<void> | undefined;
   #cancelProbe = () => {};
-  readonly #outages: Outages;
-  /** Functions that end the pending waits. */
-  readonly #endWaits = new Set<() => void>();
+  readonly #outages: Outages<unknown>;
 
   constructor(parts: ReachParts) {
     this.#parts = parts;
     this.#changedAt = parts.monotonic();
     this.#answeredAt = this.#changedAt;
-    this.#outages = createOutages({ ...parts, isUp: () => this.#isUp });
+    const { log, monotonic, later } = parts;
+    this.#outages = createOutages({
+      isUp: () => this.#isUp,
+      logDown: (cause) => log({ level: "error", event: "store_down", ...describeFailure(cause) }),
+      logUp: (downMs) => log({ level: "info", event: "store_up", down_ms: downMs }),
+      monotonic,
+      later,
+    });
     this.#schedule(parts.hasWork() ? 0 : PROBE_INTERVAL_MS);
   }
 
@@ -159,7 +129,7 @@ export class Reach {
       this.#answeredAt = this.#parts.monotonic();
       return answer;
     } catch (cause) {
-      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
+      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof NoAnswer)) throw cause;
       // A call on a replaced connection says nothing about the new ones.
       if (calledAt >= this.#changedAt) this.fail(cause);
       throw outOfReach(cause);
@@ -183,29 +153,22 @@ export class Reach {
    * Waits for an answer with a timeout, whether the store counts as reachable or not.
    * @throws the answer's own error
    */
-  async within<T>(answer: Promise<T>): Promise<T> {
-    // A failure after the timeout has no consequences.
-    answer.catch(() => {});
-    if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
-    const late = Promise.withResolvers<never>();
-    const giveUp = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
-    const cancelTimeout = startCallTimeout(giveUp, ANSWER_TIMEOUT_MS, this.#parts.later);
-    this.#endWaits.add(giveUp);
-    try {
-      return await Promise.race([answer, late.promise]);
-    } finally {
-      this.#endWaits.delete(giveUp);
-      cancelTimeout();
-    }
+  within<T>(answer: Promise<T>): Promise<T> {
+    const answered = inTime(answer, ANSWER_TIMEOUT_MS, { later: this.#parts.later, waits: this.#waits });
+    if (this.#isClosed) this.#endWaits();
+    return answered;
   }
 
   /** Records a failure: the store counts as unreachable until a probe succeeds. */
   fail(cause: unknown): void {
     this.#lastFailure = cause;
-    if (!this.#isUp || this.#isClosed) return;
-    [this.#isUp, this.#changedAt] = [false, this.#parts.monotonic()];
-    this.#parts.reconnect();
+    if (this.#isClosed) return;
+    const wasUp = this.#isUp;
+    this.#isUp = false;
     this.#outages.fell(cause);
+    if (!wasUp) return;
+    this.#changedAt = this.#parts.monotonic();
+    this.#parts.reconnect();
     this.#schedule(0);
   }
 
@@ -214,8 +177,12 @@ export class Reach {
     this.#isClosed = true;
     this.#cancelProbe();
     this.#outages.close();
-    for (const giveUp of this.#endWaits) giveUp();
+    this.#endWaits();
     await this.#probing;
+  }
+
+  #endWaits(): void {
+    for (const giveUp of this.#waits) giveUp();
   }
 
   #schedule(ms: number): void {

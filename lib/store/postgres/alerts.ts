@@ -30,8 +30,8 @@ export function openPostgresAlerts(sql: Sql): AlertStore {
         ), changed AS (
           SELECT FROM begun UNION ALL SELECT FROM ended
         ), added AS (
-          INSERT INTO alerts (id, at, body, state, attempts, due_at)
-          SELECT ${id}, ${at}::bigint, ${body}, 'pending', 0, ledger_clock() FROM changed WHERE ${isSent}::boolean
+          INSERT INTO alerts (id, at, body, state, attempts, due_at, subject)
+          SELECT ${id}, ${at}::bigint, ${body}, 'pending', 0, ledger_clock(), ${subject} FROM changed WHERE ${isSent}::boolean
         )
         SELECT EXISTS (SELECT FROM alerts WHERE id = ${id}) AS is_taken, (SELECT count(*)::int FROM changed) AS changed`;
       if (row === undefined || row.is_taken) return "taken";
@@ -41,8 +41,9 @@ export function openPostgresAlerts(sql: Sql): AlertStore {
       const [row] = await sql<ClaimedAlert[]>`
         UPDATE alerts SET attempts = attempts + 1, due_at = ledger_clock() + ${leaseMs}::bigint
         WHERE id = (
-          SELECT id FROM alerts WHERE state = 'pending' AND due_at <= (SELECT ledger_clock())
-          ORDER BY at, nr LIMIT 1 FOR UPDATE SKIP LOCKED
+          SELECT id FROM alerts AS a WHERE state = 'pending' AND due_at <= (SELECT ledger_clock()) AND NOT EXISTS (
+            SELECT FROM alerts WHERE state = 'pending' AND subject = a.subject AND nr < a.nr
+          ) ORDER BY at, nr LIMIT 1 FOR UPDATE SKIP LOCKED
         ) RETURNING id, body, attempts`;
       return row;
     },

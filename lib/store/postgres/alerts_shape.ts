@@ -23,3 +23,6 @@ CREATE TABLE alert_states (
   remember_until bigint NOT NULL
 );
 `;
+
+/** A step of the migration: the subject of each alert, by which they are sent in order; null for older ones. */
+export const ALERT_SUBJECTS_STEP = 'ALTER TABLE alerts ADD COLUMN subject text COLLATE "C";';

@@ -15,10 +15,13 @@ export function openPostgresAnswers(sql: Sql): AnswerStore {
       // Copied, because the driver returns a view of its receive buffer.
       return row && toAnswerRecord({ ...row, body: row.body && new Uint8Array(row.body) });
     },
-    async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
+    async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes, holder }) {
+      // Locked, so that no other node takes over the claim meanwhile.
       await sql`
+        WITH own AS MATERIALIZED (
+          SELECT FROM answer_claims WHERE scope = ${scope} AND key = ${key} AND holder = ${holder} FOR UPDATE)
         SELECT put_answer(${scope}, ${key}, ${requestHash}, ${status}, ${JSON.stringify(headers)}, ${doneAt},
-          ${body ?? null}::bytea, ${maxBytes})`;
+          ${body ?? null}::bytea, ${maxBytes}) FROM own`;
     },
     async claim({ scope, key, requestHash, holder }, forMs, after) {
       const [other] = await sql<{ other_hash: string; other_holder: string; is_over: boolean }[]>`

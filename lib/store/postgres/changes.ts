@@ -1,6 +1,8 @@
 /** The feed of changes that other nodes make: notifications of the database, and a poll about once a second. */
+import { describeFailure } from "../../causes.ts";
 import type { Log } from "../../log_events.ts";
-import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
+import { inTime } from "../outage/reachability.ts";
+import { isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
 
 /** Notification channel. */
@@ -74,6 +76,11 @@ export class Changes {
   /** False from the first failed poll to the next successful one. */
   get isUp(): boolean {
     return this.#downSince === undefined;
+  }
+
+  /** True if the last poll succeeded. The database may be up and refuse it. */
+  get isReadable(): boolean {
+    return this.#failure === undefined;
   }
 
   /** Milliseconds since the start of the outage; 0 while it is up. */
@@ -210,15 +217,10 @@ export class Changes {
     this.#failure = error;
     this.#reconnect();
     if (!isOutOfReach(error)) {
-      if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describe(error) });
+      if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
       return;
     }
     if (this.#downSince === undefined && isTimeout(error)) this.#stall();
     this.#downSince ??= this.#parts.monotonic();
   }
-}
-
-function describe(error: unknown): { cause: string; code?: string } {
-  if (!(error instanceof Error)) return { cause: typeof error };
-  return { cause: error.name, ...("code" in error && typeof error.code === "string" && { code: error.code }) };
 }

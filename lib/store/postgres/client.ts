@@ -1,9 +1,8 @@
 /** Opens connections to a Postgres database, classifies their errors, and migrates the tables. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
-import { startCallTimeout } from "../../start_timer.ts";
-import { type Migrated, newerStore, StoreError } from "../store.ts";
-import { outOfReach } from "../outage/reachability.ts";
+import { type Migrated, newerStore, requireCurrent, StoreError } from "../store.ts";
+import { NoAnswer, outOfReach } from "../outage/reachability.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -146,23 +145,6 @@ export function openPool(open: () => Sql, leftMs = 0): Pool {
   };
 }
 
-/** Thrown if the database does not answer in time. */
-export class NoAnswer extends Error {
-  override readonly name = "NoAnswer";
-}
-
-/** Awaits a promise with a timeout. @throws {NoAnswer} after that time */
-export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const cancelTimeout = startCallTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), ms);
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    cancelTimeout();
-    answer.catch(() => {});
-  }
-}
-
 /** Codes with which the system, the driver and Deno report connections that failed or were lost. */
 const CONNECTION_ERRORS = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH"],
@@ -173,9 +155,9 @@ const CONNECTION_ERRORS = new Set([
 /**
  * SQLSTATEs of a server that cannot be used: connection lost (08), authentication failed (28), no such database
  * (3D000), out of disk, memory or connections (53, but not 53400, the limit of one query), shutting down or starting
- * (57P), read-only after a failover (25006).
+ * (57P), read-only after a failover (25006), no connections allowed during maintenance (55000).
  */
-const UNUSABLE_SERVER = /^(?:08|28|53[0-3]00|57P|3D000|25006)/;
+const UNUSABLE_SERVER = /^(?:08|28|53[0-3]00|57P|3D000|25006|55000)/;
 
 /** Returns whether an error means that the database is unreachable, and not that the query was invalid. */
 export function isOutOfReach(error: unknown): boolean {
@@ -244,8 +226,13 @@ export async function migrate(sql: Sql): Promise<Migrated | undefined> {
   });
 }
 
+/** Checks the tables that are only read. @throws {Error} if another version has made them */
+export async function requireMigrated(sql: Sql): Promise<void> {
+  requireCurrent(await readShape(sql), MIGRATIONS.length);
+}
+
 /** Returns the number of applied steps; 0 without tables. @throws {Error} if it is more than this version knows */
-export async function readShape(sql: Connection): Promise<number> {
+async function readShape(sql: Connection): Promise<number> {
   const [table] = await sql<{ found: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS found`;
   if (table?.found !== true) return 0;
   const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;

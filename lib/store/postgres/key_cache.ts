@@ -2,7 +2,8 @@
 import type { KeyChange, KeyRecord, KeyStore } from "../keys.ts";
 import type { ChangeOrigin } from "../operators.ts";
 import { type Changes, READ_TIMEOUT_MS } from "./changes.ts";
-import { inTime, isOutOfReach } from "./client.ts";
+import { inTime } from "../outage/reachability.ts";
+import { isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
@@ -243,12 +244,19 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
       try {
         return await this.#read(lookup);
       } catch (error) {
-        if (!isOutOfReach(error)) throw error;
-        void this.#parts.changes.checkNow(error);
+        await this.#assertUnreadable(error);
       }
     }
     if (this.#parts.changes.ageMs() > this.#parts.keyAgeMs) throw outOfReach();
     return record;
+  }
+
+  /** Returns if the change feed cannot be read either: while an operator restores the database, any error may occur. */
+  async #assertUnreadable(error: unknown): Promise<void> {
+    const { changes } = this.#parts;
+    if (isOutOfReach(error)) return void changes.checkNow(error);
+    if (changes.isReadable) await changes.checkNow(error);
+    if (changes.isReadable) throw error;
   }
 
   /** Changes a key. Afterwards, whether that succeeded or not, it is no longer cached. */

@@ -1,5 +1,5 @@
 /** The steps that create the schema of the database. New steps are appended; a released step never changes. */
-import { ALERTS_SHAPE } from "./alerts_shape.ts";
+import { ALERT_SUBJECTS_STEP, ALERTS_SHAPE } from "./alerts_shape.ts";
 import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
@@ -23,4 +23,5 @@ export const MIGRATIONS: readonly string[] = [
   USERS_STEP,
   SUMS_STEP,
   HOURS_STEP,
+  ALERT_SUBJECTS_STEP,
 ];

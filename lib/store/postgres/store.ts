@@ -6,30 +6,23 @@ import { journaled, type JournaledLedger } from "../outage/journaled_ledger.ts";
 import { openPostgresAlerts } from "./alerts.ts";
 import { openPostgresAnswers } from "./answers.ts";
 import { Changes } from "./changes.ts";
+import { openPostgresConfigs } from "./configs.ts";
 import {
   connect,
   isOutOfReach,
   isPoolerRefusal,
   migrate,
   openPool,
-  readShape,
   reportOutages,
+  requireMigrated,
   type Sql,
 } from "./client.ts";
 import { cacheKeys } from "./key_cache.ts";
 import { findKey, openPostgresKeys, readUsedKeys } from "./keys.ts";
 import { openPostgresLedger } from "./ledger.ts";
-import { MIGRATIONS } from "./migrations.ts";
-import { openNodeState } from "./node_state.ts";
+import { openPostgresNodes } from "./nodes.ts";
 import { openPostgresOperators } from "./operators.ts";
-import {
-  type Migrated,
-  requireCurrent,
-  type SharedStoreOptions,
-  type Store,
-  StoreError,
-  type StoreReach,
-} from "../store.ts";
+import { type Migrated, type SharedStoreOptions, type Store, StoreError, type StoreReach } from "../store.ts";
 
 /**
  * Connections of a serving process for keys, for reports, and for everything else, so that neither a key nor an entry
@@ -72,7 +65,7 @@ export async function openPostgresStore(
   const opened = new AsyncDisposableStack();
   try {
     const isPooled = await prepare(url, async (sql) => {
-      if (readOnly) return requireCurrent(await readShape(sql), MIGRATIONS.length);
+      if (readOnly) return await requireMigrated(sql);
       const facts = await migrate(sql);
       if (facts !== undefined) migrated?.(facts);
     });
@@ -130,7 +123,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     first: await readUsedKeys(keyPool.sql, MAX_FIRST_KEYS),
     keyAgeMs,
   });
-  const nodeState = openNodeState(keyPool.sql, changes);
+  const configs = openPostgresConfigs(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
   const ledgerOptions = { ...options, leaseMs, reports: reportPool.sql, reconnect };
@@ -143,7 +136,8 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     alerts: openPostgresAlerts(pool.sql),
     operators: reportOutages(openPostgresOperators(pool.sql), { isUp }),
     shared: {
-      ...nodeState,
+      configs,
+      nodes: openPostgresNodes(keyPool.sql),
       reach: () => reachOf(ledger, changes),
       msSinceAnswer: () => changes.isUp ? ledger.msSinceAnswer() : undefined,
     },

@@ -16,10 +16,12 @@ export function openSqliteAlerts(db: DatabaseSync): AlertStore {
     "UPDATE alert_states SET active = 0, at = :at, remember_until = :until WHERE subject = :subject AND active = 1",
   );
   const insert = db.prepare(
-    "INSERT INTO alerts (id, at, body, state, attempts, due_at) VALUES (?, ?, ?, 'pending', 0, ?)",
+    "INSERT INTO alerts (id, at, body, state, attempts, due_at, subject) VALUES (?, ?, ?, 'pending', 0, ?, ?)",
   );
   const due = db.prepare(
-    `SELECT id, body, attempts FROM alerts WHERE state = 'pending' AND due_at <= ? ORDER BY at, rowid LIMIT 1`,
+    `SELECT id, body, attempts FROM alerts AS a WHERE state = 'pending' AND due_at <= ? AND NOT EXISTS (
+       SELECT 1 FROM alerts WHERE state = 'pending' AND subject = a.subject AND rowid < a.rowid
+     ) ORDER BY at, rowid LIMIT 1`,
   );
   const claim = db.prepare("UPDATE alerts SET attempts = attempts + 1, due_at = ? WHERE id = ?");
   const finish = db.prepare("UPDATE alerts SET state = ? WHERE id = ? AND attempts = ?");
@@ -35,7 +37,7 @@ export function openSqliteAlerts(db: DatabaseSync): AlertStore {
           ? begin.run({ subject, at, until, repeat: repeatMs === undefined ? -1 : at - repeatMs })
           : end.run({ subject, at, until });
         if (changes === 0) return "known";
-        if (isSent) insert.run(id, at, body, Date.now());
+        if (isSent) insert.run(id, at, body, Date.now(), subject);
         return "added";
       });
     },

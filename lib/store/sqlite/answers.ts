@@ -85,7 +85,8 @@ export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now
       const row = find.get(scope, key);
       return row === undefined ? undefined : toAnswerRecord(row as unknown as AnswerRow);
     },
-    async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
+    async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes, holder }) {
+      if (claimed.get(scope, key)?.holder !== holder) return;
       const bytes = body?.length ?? 0;
       const hasRoom = body !== undefined && Number(bytesOfOthers.get({ scope, key })?.bytes) + bytes <= maxBytes;
       put.run(scope, key, requestHash, status, JSON.stringify(headers), doneAt, bytes, hasRoom ? body : null);

@@ -1,6 +1,6 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** Opens a store that ends with the process: a SQLite database in memory. */
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import type { AlertStore } from "../alerts.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
@@ -13,28 +13,12 @@ import { openMemoryReports } from "./usage.ts";
 /** The file of an empty store; undefined before the first one is opened. */
 let emptyFile: Uint8Array | undefined;
 
-/** Compiles each statement with its first call: a store has about 100, of which a short-lived process runs few. */
-function compileLazily(db: DatabaseSync): void {
-  const prepare = db.prepare.bind(db);
-  db.prepare = (text) => {
-    let compiled: StatementSync | undefined;
-    return new Proxy({} as StatementSync, {
-      get(_, name) {
-        compiled ??= prepare(text);
-        const member = Reflect.get(compiled, name);
-        return typeof member === "function" ? member.bind(compiled) : member;
-      },
-    });
-  };
-}
-
 /**
  * Opens an empty database. All but the first of a process copy its tables, because creating them takes ten times as
  * long. Only tests open more than one ledger. SQLite limits a copy to 1 GiB.
  */
 function openEmpty(): DatabaseSync {
   const db = new DatabaseSync(":memory:");
-  compileLazily(db);
   if (emptyFile !== undefined) {
     db.deserialize(emptyFile);
     return db;

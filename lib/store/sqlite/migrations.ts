@@ -344,4 +344,7 @@ export const MIGRATIONS: readonly string[] = [
     lease_until INTEGER NOT NULL,
     PRIMARY KEY (scope, key)
   ) STRICT, WITHOUT ROWID;`,
+
+  // The subject of each alert, by which they are sent in order; null for older ones.
+  "ALTER TABLE alerts ADD COLUMN subject TEXT;",
 ];

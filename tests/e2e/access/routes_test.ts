@@ -72,7 +72,7 @@ Deno.test("every route answers every role as the access table says", async () =>
       for (const role of [...KEY_STATES, "stranger", "admin"]) {
         turn++;
         for (const [place, [by, headers]] of Object.entries(HEADERS).entries()) {
-          if (isQuick && role !== "good" && role !== "admin" && (turn + place) % 4 > 0) continue;
+          if (isQuick && role !== "good" && role !== "admin" && (turn + place) % 12 > 0) continue;
           const status = await ask(headers(keys[role] ?? ""));
           const refused = status === 401 || status === 403 ? status : undefined;
           // With Google's header these are Google's lists of models.

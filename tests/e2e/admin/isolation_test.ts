@@ -40,9 +40,11 @@ async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedG
   for (const method of [...METHODS, "HEAD", "OPTIONS"]) {
     for (const key of [undefined, ADMIN_KEY, keys.good]) {
       const requested = { method, ...(key !== undefined && { key }) };
+      const absentAnswers = new Map<string, string>();
       for (const path of paths) {
         const nowhere = NOWHERE.find(([prefix]) => path.startsWith(prefix))?.[1] ?? "/no/such";
-        const absent = await answerTo(`${url}${nowhere}`, requested);
+        const absent = absentAnswers.get(nowhere) ?? await answerTo(`${url}${nowhere}`, requested);
+        absentAnswers.set(nowhere, absent);
         assertMatch(absent, /^\[404,/);
         assertEquals(await answerTo(`${url}${path}`, requested), absent, `${method} ${path}`);
       }
@@ -76,18 +78,10 @@ Deno.test("with two listeners, admin paths are only on the admin one, client pat
 
 Deno.test("no Host and no spelling of a path reaches the other side", async () => {
   await using gateway = startAdmin();
-  const targets = [
-    "/admin/v1/keys",
-    "/admin/v1/keys/",
-    "//admin/v1/keys",
-    "/v1/../admin/v1/keys",
-    "/v1/%2e%2e/admin/v1/keys",
-    "/admin%2Fv1%2Fkeys",
-    "/%61dmin/v1/keys",
-    "/ADMIN/v1/keys",
-    "/anthropic/admin/v1/keys",
-    "/v1/models?x=/admin/v1/keys",
-  ];
+  const targets = `
+    /admin/v1/keys /admin/v1/keys/ //admin/v1/keys /v1/../admin/v1/keys /v1/%2e%2e/admin/v1/keys
+    /admin%2Fv1%2Fkeys /%61dmin/v1/keys /ADMIN/v1/keys /anthropic/admin/v1/keys /v1/models?x=/admin/v1/keys`.trim()
+    .split(/\s+/);
   const adminHost = new URL(gateway.adminUrl).host;
   for (const target of targets) {
     for (const host of ["localhost", adminHost, "admin", "x/admin/v1/keys?", "x/admin/v1/keys#"]) {

@@ -9,7 +9,7 @@ import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { inFolder } from "../../support/program.ts";
 import { entryOf, someEntries, tokensOf } from "../../billing/reports/entries.ts";
-import { rounds } from "../../support/skip.ts";
+import { QUICK, rounds, skipInQuick } from "../../support/skip.ts";
 
 /** Entries in which no column has the same value everywhere. */
 function entries(): Entry[] {
@@ -70,7 +70,8 @@ Deno.test("the audit finds one flipped bit in any column of entries, price sheet
       rows.setReadBigInts(true);
       const [row] = rows.all().slice(-1);
       assert(row !== undefined);
-      for (const [column, value] of Object.entries(row)) {
+      for (const [index, [column, value]] of Object.entries(row).entries()) {
+        if (QUICK && index % 4 > 0) continue;
         // The one row of its table has this name; nothing is kept in it.
         if (column === "one") continue;
         const copy = `${folder}/${table}-${column}.db`;
@@ -105,7 +106,7 @@ function tamper(
 }
 
 /** Distance between tested bits. Odd, so that every position within a byte is tested eventually. */
-const STRIDE = Math.floor(431 / rounds(7)) | 1;
+const STRIDE = skipInQuick("Most flipped bits") ? 1_301 : Math.floor(431 / rounds(7)) | 1;
 
 Deno.test("the audit finds one flipped bit in the bytes of rows and of indexes", () =>
   inFolder(async (folder) => {

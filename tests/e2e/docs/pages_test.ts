@@ -5,7 +5,7 @@ import { startServer } from "../../fault/start_server.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, someRedis } from "../../support/databases.ts";
 import { documentText } from "../../support/documents.ts";
 import { reservePort } from "../../support/ports.ts";
-import { inFolder } from "../../support/program.ts";
+import { inFolder, reuseProcess, run } from "../../support/program.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { comparable, isAsShown, isTutorial, NOT_RUN, pageScript } from "./page_script.ts";
 
@@ -22,7 +22,7 @@ start_gateway() {
   stop_gateway
   sluice serve > serve.out 2> serve.log & gateway=$!
   for look in $(seq 600); do
-    if curl http://127.0.0.1:$SLUICE_PORT/healthz > /dev/null 2>&1; then return; fi
+    if grep -q "listens on" serve.out; then return; fi
     kill -0 $gateway || break
     sleep 0.1
   done
@@ -42,15 +42,35 @@ curl http://127.0.0.1:$SLUICE_PORT/v1/chat/completions -H "Authorization: Bearer
   -H "Content-Type: application/json" -d '{"model": "sluice/echo", "messages": [{"role": "user", "content": "Hello"}]}'
 stop_gateway`;
 
+reuseProcess();
+
+/** Runs the commands of pages in the process that they share, for a client of the shell. */
+function startRunner(): { port: number } & AsyncDisposable {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    const [folder = "", count, ...others] = (await request.text()).split("\0");
+    const args = others.splice(0, Number(count));
+    const end = others.indexOf("");
+    const env = Object.fromEntries(others.slice(0, end).map((line) => line.split(/=(.*)/s, 2)));
+    const { code, out, err } = await run(args, { folder, env, input: others.slice(end + 1).join("\0") });
+    const [quotedOut, quotedErr] = [out, err].map((text) => `'${text.replaceAll("'", "'\\''")}'`);
+    // Commands write what they say about a result before it.
+    return new Response(`printf %s ${quotedErr} >&2; printf %s ${quotedOut}; exit ${code}`);
+  });
+  return { port: server.addr.port, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
 /** Commands that pages use beside the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
-async function installCommands(folder: string): Promise<void> {
+async function installCommands(folder: string, runner: number): Promise<void> {
   await Deno.mkdir(`${folder}/bin`);
   // With the folder as its home, Deno would fetch and compile all packages again for each page.
   const program =
     `env HOME='${Deno.env.get("HOME") ?? folder}' ${Deno.execPath()} run --quiet --no-check --no-prompt -A` +
     ` --config '${ROOT}deno.json' '${ROOT}main.ts'`;
   const commands = {
-    sluice: `exec ${program} "$@"`,
+    // Only a gateway needs a process of its own: to start one takes longer than most commands.
+    sluice: `case $1 in ""|serve) exec ${program} "$@";; esac
+answer=$({ printf '%s\\0' "$PWD" $# "$@"; env -0; printf '\\0'; cat; } |
+  ${findProgram("curl")} --silent --show-error --fail --data-binary @- http://127.0.0.1:${runner}/) && eval "$answer"`,
     npx: 'shift 3; case $1 in start) exec sluice serve;; sluice) shift; exec sluice "$@";; *) exit 64;; esac',
     curl: `exec ${findProgram("curl")} --silent --show-error --fail-with-body "$@"`,
   };
@@ -88,7 +108,8 @@ function isSkipped(page: Page): boolean {
 
 /** Runs a script as its reader would, in a folder with the commands. */
 async function runScript(text: string, folder: string, env: Record<string, string>): Promise<void> {
-  await installCommands(folder);
+  await using runner = startRunner();
+  await installCommands(folder, runner.port);
   const { success, stdout, stderr } = await new Deno.Command("sh", {
     args: ["-c", FUNCTIONS + text],
     cwd: folder,

@@ -7,7 +7,7 @@ import { mix } from "./mix.ts";
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
 Deno.test(`clients of a whole gateway pay for what they received, however requests end, SEED=${SEED}`, async () => {
-  const wanted = 200;
+  const wanted = 120;
   const random = seeded(SEED);
   const { requests, complete, endings, tiers } = await mix(openMemoryStore(), { requests: wanted, random });
   assert(requests > wanted && complete > wanted / 4, JSON.stringify(endings));

@@ -1,7 +1,7 @@
 /** Alerts of two gateways on one database: one webhook for each event, also when a gateway or the database ends. */
 import { assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import postgres from "postgres";
-import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { HAS_POSTGRES, HAS_REDIS, startPostgres } from "../../support/databases.ts";
 import { eventually, soon } from "../../support/soon.ts";
 import { assertSigned, startReceiver } from "../../support/webhook_receiver.ts";
 import { type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
@@ -108,11 +108,13 @@ Deno.test({
   async fn() {
     await using receiver = startReceiver();
     await using upstream = startUpstream(counted);
-    await using cluster = await startCluster({ config: configWith(upstream), env: envFor(receiver), nodes: 2 });
-    await cluster.postgres.stop();
+    await using postgres = await startPostgres();
+    const config = configWith(upstream);
+    await using cluster = await startCluster({ config, env: envFor(receiver), nodes: 2, postgres });
+    await postgres.stop();
     const down = await webhooksOf(receiver, "store.down", 2);
     assertEquals(down.map(({ body }) => body.data), [{ store: "store" }, { store: "store" }]);
-    await cluster.postgres.start();
+    await postgres.start();
     await webhooksOf(receiver, "store.up", 2);
     // The database stores again.
     const [one] = cluster.nodes as [Node];

@@ -7,7 +7,7 @@ import type { KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { type Place, type Running, start } from "../../support/program.ts";
 import { reservePort } from "../../support/ports.ts";
-import { type Engine, startPostgres, startRedis } from "../../support/databases.ts";
+import { type Engine, freshDatabase, startRedis } from "../../support/databases.ts";
 
 /** A gateway of the cluster. */
 export interface Node extends Running {
@@ -18,7 +18,7 @@ export interface Node extends Running {
 /** Gateways that share their state. */
 export interface Cluster extends AsyncDisposable {
   readonly nodes: Node[];
-  readonly postgres: Engine;
+  readonly postgres: { readonly url: string };
   readonly redis: Engine;
   /** Starts one more gateway, or one again in the folder where another has ended. */
   add(folder?: string): Promise<Node>;
@@ -36,19 +36,21 @@ export interface ClusterParts {
   env?: Record<string, string>;
   /** The port of all nodes; absent: each has its own. */
   port?: number;
+  /** A server that the test stops; absent: a database of the server that tests share. */
+  postgres?: Engine;
 }
 
 /** The operator's key of every cluster. */
 export const ADMIN_KEY = "admin-key-of-the-cluster";
 
-/** Starts databases and gateways. At the end it does not wait for processes that are gone. */
-export async function startCluster({ config, nodes: count = 3, env = {}, port }: ClusterParts): Promise<Cluster> {
+/** Starts Redis and gateways. At the end it does not wait for processes that are gone. */
+export async function startCluster(parts: ClusterParts): Promise<Cluster> {
+  const { config, nodes: count = 3, env = {}, port } = parts;
   const open = new AsyncDisposableStack();
   const root = await Deno.makeTempDir();
   open.defer(() => Deno.remove(root, { recursive: true }));
-  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
-  open.use(postgres);
-  open.use(redis);
+  const postgres = parts.postgres ?? open.use(await freshDatabase());
+  const redis = open.use(await startRedis());
   const nodes: Node[] = [];
   const configs = [config].flat();
   open.defer(async () => {

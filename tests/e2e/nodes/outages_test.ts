@@ -5,7 +5,7 @@ import { PREFIX } from "../../../lib/limits/redis_scripts.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { run } from "../../support/program.ts";
-import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { HAS_POSTGRES, HAS_REDIS, startPostgres } from "../../support/databases.ts";
 import {
   assertLedgerAgrees,
   createLoad,
@@ -31,7 +31,7 @@ const POOR_KEY = "key-of-one-with-a-budget";
 const LONGEST_MS = 30_000;
 
 /** Pause of a client between two requests, in milliseconds: an outage lasts, and most of it is waiting. */
-const REST_MS = 50;
+const REST_MS = 250;
 
 function configFor(load: Load, nodes: JsonObject): JsonObject {
   const { upstreams, models, routing } = modelConfigOf(load);
@@ -93,7 +93,8 @@ Deno.test({
   ...OPTIONS,
   fn: async (t) => {
     await using load = createLoad(seeded(11).next);
-    await using cluster = await startCluster({ config: configFor(load, {}), nodes: 2, env: ENV });
+    await using postgres = await startPostgres();
+    await using cluster = await startCluster({ config: configFor(load, {}), nodes: 2, env: ENV, postgres });
     const [first, second] = cluster.nodes as [Node, Node];
     const added = await run(["keys", "add", "known"], first.place);
     const known = /sk-sluice-\S+/.exec(added.out)?.[0] ?? "";
@@ -104,8 +105,8 @@ Deno.test({
     for (const how of ["crash", "orderly", "still"] as const) {
       await t.step(`outage: ${how}`, async () => {
         const from = load.requests.length;
-        if (how === "still") cluster.postgres.signal("SIGSTOP");
-        else await cluster.postgres.stop(how);
+        if (how === "still") postgres.signal("SIGSTOP");
+        else await postgres.stop(how);
         await until("down", async () => await metric(first, "sluice_store_up") === 0);
         // First of all, as known keys serve for a while only.
         for (const { status, ms } of await Promise.all(cluster.nodes.map((node) => askEcho(node, known)))) {
@@ -129,8 +130,8 @@ Deno.test({
           assertEquals([ready.status, /degraded/.test(await ready.text())], [200, true]);
         }
         assertGreater(await metric(first, "sluice_store_journal_entries"), 0);
-        if (how === "still") cluster.postgres.signal("SIGCONT");
-        else await cluster.postgres.start();
+        if (how === "still") postgres.signal("SIGCONT");
+        else await postgres.start();
         for (const node of cluster.nodes) {
           await until(
             "the journal has settled",
@@ -152,12 +153,12 @@ Deno.test({
     }
 
     await t.step("an outage longer than cached keys are valid", async () => {
-      await cluster.postgres.stop();
+      await postgres.stop();
       const isRefused = async () => (await askEcho(second, known)).status === 503;
       await until("known keys are refused", isRefused, 3 * KEY_AGE_SECONDS * 1_000);
       // Keys of the configuration need no store.
       assertEquals((await askEcho(second, KEY.secret)).status, 200);
-      await cluster.postgres.start();
+      await postgres.start();
       await until("known keys serve", async () => (await askEcho(second, known)).status === 200);
     });
 
@@ -179,10 +180,11 @@ Deno.test({
   fn: async () => {
     await using load = createLoad(seeded(11).next);
     const config = configFor(load, { journal_entries: 40 });
-    await using cluster = await startCluster({ config, nodes: 1, env: ENV });
+    await using postgres = await startPostgres();
+    await using cluster = await startCluster({ config, nodes: 1, env: ENV, postgres });
     const [node] = cluster.nodes as [Node];
     await load.ask(node.origin, "whole");
-    await cluster.postgres.stop();
+    await postgres.stop();
     const from = load.requests.length;
     await until("the journal is full", async () => {
       await load.ask(node.origin, "whole");
@@ -198,7 +200,7 @@ Deno.test({
     );
     end(node);
     await node.ended;
-    await cluster.postgres.start();
+    await postgres.start();
     const again = await cluster.add(node.place.folder);
     await until("settled", async () => await metric(again, "sluice_store_journal_entries") === 0);
     await load.ask(again.origin, "streamed");
@@ -253,9 +255,6 @@ for (const policy of ["local", "closed"] as const) {
       await redis.start();
       for (const node of nodes) await until("up again", async () => await metric(node, "sluice_limits_store_up") === 1);
       assertEquals((await hammer(nodes, "key-of-the-outage-after", 150)).seen, { 200: 60, 429: 90 });
-      nodes[0]?.kill("SIGTERM");
-      const log = (await nodes[0]?.ended)?.err ?? "";
-      assert(log.includes("limits_store_down") && log.includes("limits_store_up"));
     },
   });
 }

@@ -1,6 +1,6 @@
 /** Two nodes on one Postgres and one Redis, one of which can be cut off from Postgres alone. */
 import { assertEquals } from "@std/assert";
-import { logUncaughtErrors } from "../../../lib/cli/uncaught_errors.ts";
+import { logUncaughtErrors } from "../../../lib/cli/serve_log.ts";
 import { openLimiter } from "../../../lib/limits/open_limiter.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { openStore } from "../../../lib/store/open.ts";

@@ -169,27 +169,30 @@ Deno.test("failures are logged by kind: before or within the answer, of the upst
   assertEquals([gone?.ending, gone?.kind], ["client_disconnected", undefined]);
 });
 
-Deno.test("a ledger that cannot be written is logged with the path of the store, or of the journal", async () => {
-  const stores = [["sqlite:./full/sluice.db", "./full/sluice.db"], ["postgres://host/sluice", "./full/journal"]];
-  for (const [address, path] of stores) {
+Deno.test("a ledger that cannot be written is logged with the path of the file at fault, if there is one", async () => {
+  const [sqlite, postgres, journal] = ["sqlite:./full/sluice.db", "postgres://host/sluice", "./full/journal"];
+  const full = new Error("No space left on device");
+  const cases: [store: string, cause: Error, event: string, fault: string | undefined, path: string | undefined][] = [
+    [sqlite, full, "ledger_failed", "disk full", "./full/sluice.db"],
+    [postgres, full, "ledger_failed", "disk full", journal],
+    [postgres, new Error("Cannot queue entries: the journal is full"), "ledger_failed", "journal full", journal],
+    [postgres, new RangeError("Cannot store the entry"), "entry_not_written", undefined, undefined],
+  ];
+  for (const [address, cause, event, fault, path] of cases) {
     const store = openMemoryStore();
     let isFull = true;
     const append: typeof store.ledger.append = (entries) =>
-      isFull ? Promise.reject(new Error("No space left on device")) : store.ledger.append(entries);
+      isFull ? Promise.reject(cause) : store.ledger.append(entries);
     await using server = startUpstream(() => json(WHOLE.chat));
     await using gateway = startGateway(
-      { ...priced(server.url), store: address, nodes: { journal: "./full/journal" } },
+      { ...priced(server.url), store: address, nodes: { journal } },
       { store: { ...store, ledger: { ...store.ledger, append } } },
     );
     const asked = gateway.ask("chat", prompt("chat"));
     await until("the line", () => gateway.logs.length > 0);
     isFull = false;
     await (await asked).text();
-    assertEquals(gateway.logs.map(({ event, fault, path }) => [event, fault, path])[0], [
-      "ledger_failed",
-      "disk full",
-      path,
-    ]);
+    assertEquals(gateway.logs.map(({ event, fault, path }) => [event, fault, path])[0], [event, fault, path]);
   }
 });
 

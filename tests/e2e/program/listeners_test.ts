@@ -1,6 +1,7 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { inFolder, type Place, type Running, start } from "../../support/program.ts";
 import { canRun, skipIf } from "../../support/skip.ts";
+import { eventually, until } from "../../support/soon.ts";
 
 const ADMIN_KEY = "admin-key-of-these-listeners";
 /** Addresses of the gateway and of the scanner, in a network reserved for documentation. */
@@ -133,4 +134,30 @@ Deno.test("from another machine one port is open, without an admin side", async 
         }
       }),
   });
+});
+
+Deno.test({
+  name: "a gateway that has no file descriptors left accepts connections again when there are some",
+  ignore: Deno.build.os !== "linux" || skipIf(!await canRun("sh", "-c", "ulimit -n 64"), "sh is not installed"),
+  fn: () =>
+    inFolder(async (folder) => {
+      const gateway = await startWith(folder, {}, ["sh", "-c", 'ulimit -n 64 && exec "$@"', "sh"]);
+      const port = Number(new URL(gateway.origin).port);
+      const connections: Deno.Conn[] = [];
+      try {
+        await until("no descriptor is left", async () => {
+          const connection = await Deno.connect({ hostname: "127.0.0.1", port }).catch(() => undefined);
+          if (connection !== undefined) connections.push(connection);
+          return connection === undefined;
+        });
+        for (const connection of connections) connection.close();
+        await eventually(async () => await (await fetch(`${gateway.origin}/healthz`)).body?.cancel());
+      } finally {
+        await end(gateway);
+      }
+      const { err } = await gateway.ended;
+      assertStringIncludes(err, '"event":"listener_failed"');
+      assertStringIncludes(err, '"fault":"too many open files"');
+      assertStringIncludes(err, '"event":"listener_reopened"');
+    }),
 });

@@ -120,6 +120,30 @@ Deno.test("without a next model the upstream's own message about the request is 
   }
 });
 
+Deno.test("a target that cannot serve the request is passed over without an attempt", async () => {
+  await using server = startUpstream(twoModels({}));
+  await using gateway = startGateway({
+    upstreams: {
+      one_answer: upstream("anthropic", server.url),
+      main: upstream("openai-compatible", server.url),
+    },
+    models: [
+      model("acme/one", [
+        { upstream: "one_answer", model: "a", priority: 1 },
+        { upstream: "main", model: "c", priority: 2 },
+      ]),
+      model("acme/alone", [{ upstream: "one_answer", model: "a" }]),
+    ],
+  });
+  for (const [id, status, attempts] of [["acme/one", 200, 1], ["acme/alone", 400, 0]] as const) {
+    const response = await gateway.ask("chat", prompt("chat", { model: id, n: 2 }));
+    assertEquals([response.status, response.headers.get("x-sluice-attempts")], [status, `${attempts}`]);
+    await response.body?.cancel();
+    const entry = (await entriesOf(gateway)).at(-1);
+    assertEquals([entry?.status, entry?.attempts, entry?.details?.attempts?.[0]?.outcome], [status, attempts, "unfit"]);
+  }
+});
+
 Deno.test("models that the key may not use or that cannot serve the request are skipped", async () => {
   await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, { cheap: { supported_parameters: ["max_tokens"] } });

@@ -9,7 +9,7 @@ import { entriesOf } from "./world.ts";
 import { until } from "../../support/soon.ts";
 
 /** Concurrent clients. */
-const CLIENTS = 64;
+const CLIENTS = 32;
 /** Estimated tokens of a "Hello" with at most 100 tokens of output: 3 and 3 around it, 2 for its bytes. */
 const ESTIMATE = 108;
 type Owner = "key" | "group" | "model";
@@ -78,7 +78,7 @@ function count(responses: readonly Response[], status: number): number {
 }
 
 for (const owner of ["key", "group", "model"] as const) {
-  Deno.test(`requests per minute of a ${owner}: the exact number of 64 concurrent ones, and again after a minute`, async () => {
+  Deno.test(`requests per minute of a ${owner}: the exact number of ${CLIENTS} concurrent ones, and again after a minute`, async () => {
     await using limited = startLimited(owner, { requests_per_minute: 20 });
     const { gateway, upstream } = limited;
     for (let round = 1; round <= 3; round++) {

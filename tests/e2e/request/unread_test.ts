@@ -11,7 +11,7 @@ import { skipInQuick } from "../../support/skip.ts";
 const counter = await loadTokenCounter();
 
 /** More than the system buffers for a client that does not read. */
-const PIECES = Array.from({ length: 180 }, (_, index) => `${index} ${"alpha beta gamma ".repeat(2_000)}`);
+const PIECES = Array.from({ length: 180 }, (_, index) => `${index} ${"telecommunications ".repeat(1_800)}`);
 const EMBEDDED = "one two three ".repeat(14_000);
 
 /** The text in a stream of any protocol. */
@@ -99,7 +99,7 @@ Deno.test("an unread stream is read to its end if its model continues", async ()
 });
 
 Deno.test("a client that reads too slowly pays for what was sent to it", async () => {
-  for (const way of ["relayed", "translated"] as const) {
+  for (const way of one ? ["translated"] as const : ["relayed", "translated"] as const) {
     await using world = startWorld({ protocol: "chat", way, says: says("chat", way), timeouts: { total_ms: 20_000 } });
     let reader: ReadableStreamDefaultReader<string> | undefined;
     let stream = "";
@@ -120,7 +120,7 @@ Deno.test("a client that reads too slowly pays for what was sent to it", async (
 
 Deno.test("an answer that breaks off is charged for the sent part, even if its client has stopped reading", async () => {
   for (const [seconds, pays] of [[5, true], [0.5, false]] as const) {
-    for (const way of ["relayed", "translated"] as const) {
+    for (const way of one ? ["relayed"] as const : ["relayed", "translated"] as const) {
       const protocol = "chat";
       const { opening, pieces } = frames(spokenBy(protocol, way), PIECES, "reported");
       await using world = startWorld({ protocol, way, says: () => ({ steps: [...opening, ...pieces], cut: true }) });

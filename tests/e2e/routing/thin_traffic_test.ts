@@ -154,7 +154,7 @@ Deno.test("of three targets and of several models, the healthy one answers", asy
     "acme/three": ["second", "third"],
   });
   const list = { model: "acme/two", models: ["acme/three"] };
-  for (const well of [second, third, first, second]) {
+  for (const well of IS_SAMPLE ? [third, first] : [second, third, first, second]) {
     for (const host of Object.values(hosts)) host.broken = "generations";
     for (const more of [{}, list]) await send(gateway, { time, count: 4, more });
     well.broken = "no";

@@ -7,38 +7,11 @@ import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 
 /** Names under which other gateways let a client choose the address. */
-const BODY_NAMES = [
-  "api_base",
-  "base_url",
-  "baseURL",
-  "api_url",
-  "apiBase",
-  "endpoint",
-  "url",
-  "host",
-  "proxy",
-  "proxy_url",
-  "custom_host",
-  "customHost",
-  "custom_llm_provider",
-  "azure_endpoint",
-  "azure_ad_token",
-  "aws_bedrock_runtime_endpoint",
-  "vertex_location",
-  "organization",
-  "api_key",
-  "api_version",
-  "deployment_id",
-  "engine",
-  "region_name",
-  "target",
-  "target_url",
-  "upstream",
-  "upstream_url",
-  "webhook",
-  "callback_url",
-  "redirect_uri",
-];
+const BODY_NAMES = `
+  api_base base_url baseURL api_url apiBase endpoint url host proxy proxy_url custom_host customHost
+  custom_llm_provider azure_endpoint azure_ad_token aws_bedrock_runtime_endpoint vertex_location organization
+  api_key api_version deployment_id engine region_name target target_url upstream upstream_url webhook
+  callback_url redirect_uri`.trim().split(/\s+/);
 const NESTED_NAMES: ((url: string) => JsonObject)[] = [
   (url) => ({ provider: { base_url: url } }),
   (url) => ({ provider: { order: [url], api_base: url } }),
@@ -51,28 +24,12 @@ const NESTED_NAMES: ((url: string) => JsonObject)[] = [
   (url) => ({ fallbacks: [{ model: "acme/one", api_base: url }] }),
   (url) => ({ models: [url] }),
 ];
-const HEADER_NAMES = [
-  "x-portkey-custom-host",
-  "x-portkey-config",
-  "x-custom-host",
-  "x-openai-custom-host",
-  "x-anthropic-custom-host",
-  "x-base-url",
-  "x-api-base",
-  "x-upstream",
-  "x-upstream-url",
-  "x-target-url",
-  "x-proxy-url",
-  "x-forwarded-host",
-  "x-forwarded-server",
-  "x-original-url",
-  "x-rewrite-url",
-  "x-host",
-  "forwarded",
-  "helicone-target-url",
-  "helicone-openai-api-base",
-  "x-envoy-original-path",
-];
+const HEADER_NAMES = `
+  x-portkey-custom-host x-portkey-config x-custom-host x-openai-custom-host x-anthropic-custom-host x-base-url
+  x-api-base x-upstream x-upstream-url x-target-url x-proxy-url x-forwarded-host x-forwarded-server x-original-url
+  x-rewrite-url x-host forwarded helicone-target-url helicone-openai-api-base x-envoy-original-path`.trim().split(
+  /\s+/,
+);
 
 Deno.test("no member and no header of a request changes where the gateway connects", async () => {
   await using trap = startUpstream(() => json({ caught: true }));

@@ -7,7 +7,7 @@ import { events, startUpstream } from "../../upstream/mod.ts";
 import { skipInQuick } from "../../support/skip.ts";
 
 /** Its pieces end within characters of two code units at times. */
-const LONG = `"字🙂\n`.repeat(180_000);
+const LONG = `"字🙂\n`.repeat(150_000);
 /** Its JSON form without quotes. */
 const INSIDE = JSON.stringify(LONG).slice(1, -1);
 
@@ -27,8 +27,9 @@ function textsIn(protocol: Protocol, stream: string): string[] {
   }).filter((text) => text !== "");
 }
 
-for (const protocol of PROTOCOLS) {
-  Deno.test(`relayed ${protocol}: a long event passes unchanged and in order`, async () => {
+for (const [index, protocol] of PROTOCOLS.entries()) {
+  const ignore = index % 2 > 0 && skipInQuick("Long events relayed in two of four protocols");
+  Deno.test(`relayed ${protocol}: a long event passes unchanged and in order`, { ignore }, async () => {
     assert(INSIDE.length > LONG_TEXT_CHARS);
     let inside = "Hello";
     await using server = startUpstream(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
@@ -40,13 +41,17 @@ for (const protocol of PROTOCOLS) {
     assert(await ask() === short.replaceAll("Hello", () => INSIDE));
   });
 
-  Deno.test(`relayed ${protocol}: a long event that is not JSON ends the stream with an error`, async () => {
-    await using server = startUpstream(() => events(saying(protocol, `${INSIDE}\\x`)));
-    await using gateway = startGateway(oneModel(protocol, server.url));
-    const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-    const text = await response.text();
-    assert(text.length < 10_000 && text.includes("error") && !text.includes(SUCCESS[protocol]), text.slice(0, 1_000));
-  });
+  Deno.test(
+    `relayed ${protocol}: a long event that is not JSON ends the stream with an error`,
+    { ignore },
+    async () => {
+      await using server = startUpstream(() => events(saying(protocol, `${INSIDE}\\x`)));
+      await using gateway = startGateway(oneModel(protocol, server.url));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      const text = await response.text();
+      assert(text.length < 10_000 && text.includes("error") && !text.includes(SUCCESS[protocol]), text.slice(0, 1_000));
+    },
+  );
 
   Deno.test(`${protocol} for all clients: a long event is translated completely and in order`, async () => {
     await using server = startUpstream(() => events(saying(protocol, INSIDE)));

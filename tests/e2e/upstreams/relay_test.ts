@@ -6,7 +6,7 @@ import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 Deno.test("a byte order mark within a text reaches the client, even if the upstream's bytes are split before it", async () => {
-  for (const spoken of PROTOCOLS) {
+  await Promise.all(PROTOCOLS.map(async (spoken) => {
     const text = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
     const bytes = new TextEncoder().encode(`: ${" ".repeat(text.length)}\n\n${text}`);
     const cut = new TextEncoder().encode(new TextDecoder().decode(bytes).split("\ufeff")[0]).length;
@@ -32,7 +32,7 @@ Deno.test("a byte order mark within a text reaches the client, even if the upstr
         assertMatch(text, /"\ufeffthere 🙂"/, `${protocol} from ${spoken} over ${transport}`);
       }
     }
-  }
+  }));
 });
 
 Deno.test("relayed chat: invalid JSON is an error, even between white space that JSON does not know", async () => {

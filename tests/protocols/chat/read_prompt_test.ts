@@ -23,28 +23,10 @@ Deno.test("readPrompt() reads the requests that clients send", () => {
 });
 
 Deno.test("readPrompt() treats null as absent", () => {
-  const names = [
-    "max_completion_tokens",
-    "max_tokens",
-    "temperature",
-    "n",
-    "stop",
-    "logit_bias",
-    "logprobs",
-    "stream",
-    "stream_options",
-    "tools",
-    "functions",
-    "tool_choice",
-    "parallel_tool_calls",
-    "response_format",
-    "reasoning_effort",
-    "reasoning",
-    "provider",
-    "models",
-    "safety_identifier",
-    "user",
-  ];
+  const names = `
+    max_completion_tokens max_tokens temperature n stop logit_bias logprobs stream stream_options tools functions
+    tool_choice parallel_tool_calls response_format reasoning_effort reasoning provider models safety_identifier
+    user`.trim().split(/\s+/);
   const nulls = Object.fromEntries(names.map((name) => [name, null]));
   assertEquals(read(request(nulls)), read(request()));
 });
@@ -108,6 +90,7 @@ Deno.test("readPrompt() rejects contradictions and unsupported requests", () => 
   const user = (part: JsonObject) => request({ messages: [{ role: "user", content: [part] }] });
   const cases: [body: JsonObject, param: string][] = [
     [request({ stream_options: { include_usage: true } }), "stream_options"],
+    [request({ max_tokens: 9_000, max_completion_tokens: 5 }), "max_tokens"],
     [request({ stream: false, stream_options: {} }), "stream_options"],
     [request({ top_logprobs: 2 }), "top_logprobs"],
     [request({ top_logprobs: 0, logprobs: false }), "top_logprobs"],

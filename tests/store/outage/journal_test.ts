@@ -6,7 +6,10 @@ import { seeded } from "../../support/random.ts";
 import { entry, WHY } from "../behaviours_ledger.ts";
 import { SHEET } from "../../billing/reports/entries.ts";
 import { inFolder } from "../in_folder.ts";
-import { findProgram, skipIf } from "../../support/skip.ts";
+import { findProgram, skipIf, skipInQuick } from "../../support/skip.ts";
+
+/** Most bytes between two places at which a journal is cut or damaged. */
+const [CUTS, DAMAGES] = skipInQuick("Most cut and damaged journals") ? [60, 40] : [20, 12];
 
 const IS_UNIX = Deno.build.os !== "windows";
 
@@ -117,7 +120,11 @@ Deno.test("Journal recovers all entries before a truncated write", () =>
     await journal.close();
     const bytes = await Deno.readFile(path);
     const { below } = seeded(5);
-    for (let length = 0; length <= bytes.length; length += length < 40 || length > bytes.length - 10 ? 1 : below(20)) {
+    for (
+      let length = 0;
+      length <= bytes.length;
+      length += length < 40 || length > bytes.length - 10 ? 1 : below(CUTS)
+    ) {
       await Deno.writeFile(path, bytes.subarray(0, length));
       const cut = await open(path);
       const whole = sizes.filter((size) => size <= length && size > (sizes[0] ?? 0)).length;
@@ -144,7 +151,7 @@ Deno.test("Journal skips and reports modified records, keeps a copy, and reads t
     const bytes = await Deno.readFile(path);
     const [one = 0, two = 0] = sizes;
     const { below } = seeded(9);
-    for (let at = start; at < bytes.length - 1; at += 1 + below(12)) {
+    for (let at = start; at < bytes.length - 1; at += 1 + below(DAMAGES)) {
       const damaged = bytes.slice();
       damaged[at] = (damaged[at] ?? 0) ^ (1 << below(8));
       await Deno.writeFile(path, damaged);

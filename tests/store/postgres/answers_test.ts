@@ -1,11 +1,11 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, fail } from "@std/assert";
 import { Secret } from "../../../lib/secret.ts";
 import type { AnswerStore } from "../../../lib/store/answers.ts";
 import { openPostgresAnswers } from "../../../lib/store/postgres/answers.ts";
 import { connect, migrate } from "../../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
-import { answer, ROOM, testAnswers } from "../behaviours_answers.ts";
+import { answer, ROOM, store, testAnswers } from "../behaviours_answers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
@@ -39,7 +39,7 @@ Deno.test({
     await migrate(sql);
     const answers = openPostgresAnswers(sql);
     assertEquals(await answers.find("s", "k"), undefined);
-    await answers.put(answer(), ROOM);
+    await store(answers, answer());
     assertEquals(await answers.find("s", "k"), answer());
     await sql.end({ timeout: 1 });
   },
@@ -51,9 +51,9 @@ Deno.test(
   () =>
     inDatabase(2, async (one, two) => {
       assert(one !== undefined && two !== undefined);
-      await one.put(answer(), ROOM);
+      await store(one, answer());
       assertEquals(await two.find("s", "k"), answer());
-      await Promise.all([one, two, one, two].map((node, index) => node.put(answer({ status: 200 + index }), ROOM)));
+      await Promise.all([one, two, one, two].map((node, index) => store(node, answer({ status: 200 + index }))));
       assert(await one.find("s", "k") !== undefined);
       assertEquals(await one.find("s", "k"), await two.find("s", "k"));
     }),
@@ -62,7 +62,7 @@ Deno.test(
 Deno.test("concurrent nodes together respect the bound of bytes", OPTIONS, () =>
   inDatabase(3, async (...nodes) => {
     const keys = Array.from({ length: 30 }, (_, index) => `k${index}`);
-    await Promise.all(keys.map((key, index) => nodes[index % 3]?.put(answer({ key }), { maxBytes: 125 })));
+    await Promise.all(keys.map((key, index) => store(nodes[index % 3] ?? fail(), answer({ key }), { maxBytes: 125 })));
     const bodies = async () =>
       (await Promise.all(keys.map((key) => nodes[0]?.find("s", key)))).filter((each) => each?.body !== undefined);
     assertEquals((await bodies()).length, 12);
@@ -96,7 +96,7 @@ Deno.test("the Postgres store rejects invalid answers", OPTIONS, async () => {
   // There are no tables.
   const calls: (() => Promise<unknown>)[] = [
     () => answers.find("s", "k"),
-    () => answers.put(answer(), ROOM),
+    () => answers.put(answer(), { ...ROOM, holder: "h" }),
     () => answers.claim(claim, 1000),
     () => answers.isClaimed("s", "k"),
     () => answers.release(claim),

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { Changes } from "../../../lib/store/postgres/changes.ts";
-import { isOutOfReach, NoAnswer, type Sql } from "../../../lib/store/postgres/client.ts";
+import { isOutOfReach, type Sql } from "../../../lib/store/postgres/client.ts";
+import { NoAnswer } from "../../../lib/store/outage/reachability.ts";
 import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
 import { pause, soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
@@ -202,7 +203,7 @@ Deno.test("calls that are late on replaced connections do not replace the new on
 
 postgresTest("cached keys are read again while the change feed is down but the database answers", async () => {
   await using database = await freshDatabase();
-  await using node = await openNode(database.url);
+  await using node = await openNode(database.url, { keyAgeMs: 60_000 });
   await node.keys.add(key());
   await node.keys.findByHash(hash("a"), 0);
   // The count of changes cannot be read any more.
@@ -215,6 +216,13 @@ postgresTest("cached keys are read again while the change feed is down but the d
   assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, true);
   assert(node.changes.isUp);
   assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unreadable", "42P01"]]);
+  // If the keys cannot be read either, that is an outage, whatever the error.
+  await node.sql`ALTER TABLE keys RENAME TO hidden_keys`;
+  assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, true);
+  await assertRejects(() => node.keys.findByHash(hash("b"), 0));
+  node.later(60_000);
+  await assertRejects(() => node.keys.findByHash(hash("a"), 0));
+  await node.sql`ALTER TABLE hidden_keys RENAME TO keys`;
   await node.sql`ALTER TABLE hidden RENAME TO changes`;
   await node.changes.poll();
   const { reads } = node;

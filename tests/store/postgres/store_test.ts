@@ -3,7 +3,8 @@ import postgres from "postgres";
 import { GatewayError } from "../../../lib/errors.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { readPostgresAddress } from "../../../lib/store/postgres/address.ts";
-import { connect, isOutOfReach, NoAnswer, openPool } from "../../../lib/store/postgres/client.ts";
+import { connect, isOutOfReach, openPool } from "../../../lib/store/postgres/client.ts";
+import { NoAnswer } from "../../../lib/store/outage/reachability.ts";
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
 import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
@@ -241,7 +242,7 @@ Deno.test("isOutOfReach() distinguishes an unusable database from an invalid que
     return Object.assign(Object.create(postgres.PostgresError.prototype), { message: "no", code });
   }
   const reached = ["23505", "22021", "42P01", "40001", "40P01", "55P03", "57014", "25P02", "3F000", "53400"];
-  const lost = ["57P01", "57P02", "57P03", "08006", "08P01", "53300", "53100", "28P01", "3D000", "25006"];
+  const lost = ["57P01", "57P02", "57P03", "08006", "08P01", "53300", "53100", "28P01", "3D000", "25006", "55000"];
   for (const code of reached) assertEquals(isOutOfReach(answered(code)), false, code);
   for (const code of lost) assertEquals(isOutOfReach(answered(code)), true, code);
   const broken = [

@@ -235,14 +235,16 @@ Deno.test("writes of a gateway wait in the background while another process has 
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
     await store.keys.add(key());
+    const claim = { scope: "s", key: "k", requestHash: "0".repeat(64), holder: "h" };
+    await store.answers.claim(claim, 60_000);
     const other = new DatabaseSync(`${folder}/sluice.db`);
     other.exec("BEGIN IMMEDIATE");
     const origin = { author: "command_line", at: 5 } as const;
-    const answer = { scope: "s", key: "k", requestHash: "0".repeat(64), status: 200, headers: {}, doneAt: 5 };
+    const { holder, ...request } = claim;
     const writing = Promise.all([
       store.keys.touch(new Map([["key_1", 9000]])),
       store.keys.revoke("key_1", 9000, origin),
-      store.answers.put(answer, { maxBytes: 1 }),
+      store.answers.put({ ...request, status: 200, headers: {}, doneAt: 5 }, { maxBytes: 1, holder }),
       store.operators.endSession({ id: "session", expiresAt: 9000 }, 5),
       store.alerts.prune({ until: 0, now: 0 }),
     ]);

@@ -10,6 +10,7 @@ import { NOTHING } from "../../../lib/upstreams/embedded/plan_answer.ts";
 import { createEmbedded } from "../../../lib/upstreams/embedded/echo.ts";
 import { assistant, call, promptOf, result, system, user } from "../../protocols/canonical/messages.ts";
 import { seeded } from "../../support/random.ts";
+import { rounds } from "../../support/skip.ts";
 import { callOf, echoFeed, echoModel, eventsOf, png, tool } from "./prompts.ts";
 
 async function replyOf(messages: Message[], more: Partial<Prompt> = {}): Promise<Reply> {
@@ -246,7 +247,7 @@ function randomPrompt(seed: number): Prompt {
 Deno.test("echo obeys the event grammar and its limits for any prompt", async () => {
   const counter = await loadTokenCounter();
   const finishes = new Set<string>();
-  for (let seed = 1; seed <= 600; seed++) {
+  for (let seed = 1; seed <= Math.max(150, rounds(600)); seed++) {
     const prompt = randomPrompt(seed);
     const events = await eventsOf(prompt);
     assertEquals(await eventsOf(prompt), events, `seed ${seed}`);

@@ -19,17 +19,21 @@ import { CUT, onError } from "../../upstream/mod.ts";
 import { vendorOf } from "../../../lib/upstreams/vendors.ts";
 import { imageRequest } from "../../images/request.ts";
 
-/** Transports of image requests: tests run over each. */
+/** Transports of image requests. */
 const CARRIERS = { http1: createHttp1Transport, fetch: createFetchTransport };
 
 let carrier: keyof typeof CARRIERS = "http1";
 
-/** A test that runs over each transport. */
+/** A test that runs over each transport. Other tests use the first one. */
 export function overEach(claim: string, run: () => void | Promise<void>): void {
   for (const name of ["http1", "fetch"] as const) {
     Deno.test(`${claim} (${name})`, async () => {
       carrier = name;
-      await run();
+      try {
+        await run();
+      } finally {
+        carrier = "http1";
+      }
     });
   }
 }

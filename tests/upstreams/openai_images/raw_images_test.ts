@@ -3,12 +3,12 @@ import { endIdleWorkers } from "../../../lib/images/codec.ts";
 import { IMAGE_FORMATS } from "../../../lib/images/types.ts";
 import { imageSizeBase64 } from "../../../lib/billing/image_size.ts";
 import { readImage } from "../../../lib/upstreams/openai_images/raw_images.ts";
-import { events, failure, imageCall, images, overEach, PNG, png, readAll, startHost, WEBP } from "./host.ts";
+import { events, failure, imageCall, images, PNG, png, readAll, startHost, WEBP } from "./host.ts";
 
 /** An image with slashes in its base64. */
 const SLASHES = png(255);
 
-overEach("An image of another format than the one asked for is converted", async () => {
+Deno.test("An image of another format than the one asked for is converted", async () => {
   for (const format of IMAGE_FORMATS) {
     await using host = startHost(() => images(PNG));
     const { feed } = host.create({ format, compression: 50 }, { images: { own_format: true } });
@@ -20,7 +20,7 @@ overEach("An image of another format than the one asked for is converted", async
   await endIdleWorkers();
 });
 
-overEach("An image in any pieces is the same image", async () => {
+Deno.test("An image in any pieces is the same image", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   assert(SLASHES.includes("/") && SLASHES.endsWith("="));
@@ -37,7 +37,7 @@ overEach("An image in any pieces is the same image", async () => {
   }
 });
 
-overEach("What is no base64 is no image, in any pieces", async () => {
+Deno.test("What is no base64 is no image, in any pieces", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   const texts = [
@@ -57,7 +57,7 @@ overEach("What is no base64 is no image, in any pieces", async () => {
   }
 });
 
-overEach("Previews are converted too", async () => {
+Deno.test("Previews are converted too", async () => {
   await using host = startHost(() =>
     events(
       { type: "image_generation.partial_image", b64_json: PNG, partial_image_index: 0 },
@@ -70,7 +70,7 @@ overEach("Previews are converted too", async () => {
   await endIdleWorkers();
 });
 
-overEach("An image that cannot be converted fails, as the upstream's fault", async () => {
+Deno.test("An image that cannot be converted fails, as the upstream's fault", async () => {
   await using host = startHost(() => images(WEBP));
   const [event] = await readAll(await host.create({ format: "png" }).feed);
   assert(event?.type === "failed");

@@ -1,10 +1,12 @@
 /** Faults of HTTP. */
+import { constants, deflateRawSync } from "node:zlib";
 import { never, SOME, then, withHead } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
 import { streamOf } from "./sound_answer.ts";
 import { END, gzip, head, sendWhole, typeOf } from "./written.ts";
 
-const GIB = 1024 ** 3;
+/** A MiB of zeros, compressed so that any number of it is a part of a gzip file. */
+const ZEROS = new Uint8Array(deflateRawSync(new Uint8Array(1024 ** 2), { finishFlush: constants.Z_FULL_FLUSH }));
 
 /** Answers with an ambiguous end. */
 export const FRAMING: readonly WireFault[] = [
@@ -127,15 +129,8 @@ export const CODINGS: readonly WireFault[] = [
     about: "1 GiB of zeros, compressed to 1 MiB",
     play: async (line, answer) => {
       await line.send(head(typeOf(answer), { "content-encoding": "gzip", connection: "close" }));
-      let left = GIB;
-      const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
-        pull(controller) {
-          if (left <= 0) return controller.close();
-          controller.enqueue(new Uint8Array(65_536));
-          left -= 65_536;
-        },
-      }, { highWaterMark: 0 });
-      for await (const piece of zeros.pipeThrough(new CompressionStream("gzip"))) await line.send(piece);
+      await line.send(Uint8Array.of(31, 139, 8, 0, 0, 0, 0, 0, 0, 3));
+      for (let sent = 0; sent < 1024; sent++) await line.send(ZEROS);
       return "close";
     },
     floods: true,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { logUncaughtErrors } from "../../lib/cli/uncaught_errors.ts";
+import { logUncaughtErrors } from "../../lib/cli/serve_log.ts";
 import type { LogEntry } from "../../lib/log_events.ts";
 
 /** The first entry that the guard logs after `act`. */
