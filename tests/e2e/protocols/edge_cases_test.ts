@@ -43,7 +43,7 @@ Deno.test("the size of the input is reported at the start, including system text
 Deno.test("JSON mode over messages takes the answer out of its code fence, whole and streamed", async () => {
   const content = [{ type: "text", text: '```json\n{"a":1}\n```' }];
   await using server = startUpstream(({ body }) => {
-    const { opening, pieces, ending } = frames("messages", ["```js", 'on\n{"a"', ":1}\n`", "``"]);
+    const { opening, pieces, ending } = frames("messages", ["```js", 'on\n{"a"', ":1}\n`", "``"], "missing");
     return body.includes('"stream":true')
       ? events([...opening, ...pieces, ...ending].join(""))
       : json({ ...WHOLE.messages, content });
