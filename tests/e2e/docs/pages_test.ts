@@ -50,13 +50,15 @@ function startRunner(): { port: number } & AsyncDisposable {
     const [folder = "", count, ...others] = (await request.text()).split("\0");
     const args = others.splice(0, Number(count));
     const end = others.indexOf("");
-    const env = Object.fromEntries(others.slice(0, end).map((line) => line.split(/=(.*)/s, 2)));
+    // The runtime's own variables, and the place of its cache, are those of this process.
+    const lines = others.slice(0, end).filter((line) => !/^(?:DENO_|HOME=)/.test(line));
+    const env = Object.fromEntries(lines.map((line) => line.split(/=(.*)/s, 2)));
     const { code, out, err, writes } = await run(args, { folder, env, input: others.slice(end + 1).join("\0") });
     const parts = writes ?? [{ stream: "out", text: out }, { stream: "err", text: err }];
-    const lines = parts.map(({ stream, text }) =>
+    const script = parts.map(({ stream, text }) =>
       `printf %s '${text.replaceAll("'", "'\\''")}'${stream === "err" ? " >&2" : ""}\n`
     );
-    return new Response(`${lines.join("")}exit ${code}`);
+    return new Response(`${script.join("")}exit ${code}`);
   });
   return { port: server.addr.port, [Symbol.asyncDispose]: () => server.shutdown() };
 }
