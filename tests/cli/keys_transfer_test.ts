@@ -61,7 +61,10 @@ postgresTest(
       assertEquals([exported.code, exported.err, exported.out.split("\n").length], [0, "", 8]);
       for (const secret of Object.values(secrets)) assertEquals(exported.out.includes(secret), false);
 
-      const import_ = (env: Record<string, string>, input: string) => run(["keys", "import"], { folder, env, input });
+      const import_ = async (env: Record<string, string>, input: string) => {
+        const { code, out, err } = await run(["keys", "import"], { folder, env, input });
+        return { code, out, err };
+      };
       const report = (added: number, present: number) => ({
         code: 0,
         out: `Imported ${added} ${added === 1 ? "key" : "keys"}; the store had ${present} already\n`,

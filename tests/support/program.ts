@@ -11,7 +11,7 @@ export interface Ended {
   code: number;
   out: string;
   err: string;
-  /** What a command in a shared process wrote, in its order. */
+  /** Output of a command in a shared process, in its order; absent for a process of its own. */
   writes?: readonly { stream: "out" | "err"; text: string }[];
 }
 

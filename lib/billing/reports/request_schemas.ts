@@ -94,7 +94,7 @@ const endingSchema = z.enum([
 
 const keyName = z.string().describe("Name of the key, or its id if it no longer has a name");
 
-/** What names an ended request. */
+/** The members that name an ended request. */
 const names = {
   id: z.string(),
   seq: z.number().int().min(1).describe("Sequence number in the ledger"),

@@ -18,7 +18,7 @@ const failed: ContentBlock = {
   isError: true,
 };
 
-/** What Claude Code's search for tools returns. */
+/** A result of Claude Code's search for tools. */
 const loaded: ContentBlock = {
   type: "vendor_specific",
   from: "messages",
