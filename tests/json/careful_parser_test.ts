@@ -185,7 +185,7 @@ Deno.test(
   "parseDocument() and writeJsonSliced() do at any length what parseAtOnce() and writeJson() do",
   { ignore },
   async () => {
-    for (const length of [0, 10, 65_536, LONG_TEXT_CHARS - 20, LONG_TEXT_CHARS + 1, 3 * LONG_TEXT_CHARS]) {
+    for (const length of [0, 10, 65_536, LONG_TEXT_CHARS - 20, LONG_TEXT_CHARS + 1]) {
       for (const item of ["1.0", '"\\n\\ud83d\\ude00"', '{"a":"b"}']) {
         const list = Array.from({ length: Math.min(Math.floor(length / item.length), 90_000) }, () => item).join(",");
         const text = `{"a":[${list}],"b":"${'\\"'.repeat(length / 2)}"}`;

@@ -167,14 +167,14 @@ Deno.test("parseJson() rejects bombs before it spends time on them", {
   ignore: skipInQuick("JSON texts of megabytes"),
 }, () => {
   const bombs: [name: string, text: string][] = [
-    ["depth of 5 million", "[".repeat(5_000_000) + "]".repeat(5_000_000)],
-    ["1 million members", `{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":1`).join()}}`],
-    ["10 million numbers", `[${"1,".repeat(10_000_000)}1]`],
-    ["1 million long numbers", `[${"1.0000000000000000001,".repeat(1_000_000)}1]`],
-    ["8 million open objects", '{"a":'.repeat(8_000_000)],
-    ["backslashes without an end", `"${"\\".repeat(20_000_000)}`],
-    ["a number of 20 million digits", `[${"1".repeat(20_000_000)}]`],
-    ["escaped quotes without an end", `"${'\\"'.repeat(10_000_000)}`],
+    ["depth of 1 million", "[".repeat(1_000_000) + "]".repeat(1_000_000)],
+    ["300,000 members", `{${Array.from({ length: 300_000 }, (_, key) => `"k${key}":1`).join()}}`],
+    ["3 million numbers", `[${"1,".repeat(3_000_000)}1]`],
+    ["300,000 long numbers", `[${"1.0000000000000000001,".repeat(300_000)}1]`],
+    ["2 million open objects", '{"a":'.repeat(2_000_000)],
+    ["backslashes without an end", `"${"\\".repeat(5_000_000)}`],
+    ["a number of 5 million digits", `[${"1".repeat(5_000_000)}]`],
+    ["escaped quotes without an end", `"${'\\"'.repeat(3_000_000)}`],
   ];
   for (const [name, text] of bombs) {
     const start = performance.now();
