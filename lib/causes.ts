@@ -65,12 +65,17 @@ export function faultOf(thrown: unknown): string | undefined {
   return undefined;
 }
 
+/** Returns the code of an error, such as `ECONNREFUSED` or `57P01`; `undefined` if it has none. */
+export function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
+}
+
 /** Returns the facts of a thrown value for the log: its name, and its code and fault if it has them. */
 export function describeFailure(thrown: unknown): { cause: string; code?: string; fault?: string } {
-  const fault = faultOf(thrown);
+  const [code, fault] = [codeOf(thrown), faultOf(thrown)];
   return {
     cause: nameOf(thrown),
-    ...(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" && { code: thrown.code }),
+    ...(code !== undefined && { code }),
     ...(fault !== undefined && { fault }),
   };
 }
@@ -83,8 +88,7 @@ export function pathOf(thrown: unknown): string | undefined {
 /** Describes an error of Redis in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `closed`. */
 export function redisWordOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
-  if ("code" in error && typeof error.code === "string") return error.code;
-  const reply = /^[A-Z]{2,}(?= )/.exec(error.message)?.[0];
+  const word = codeOf(error) ?? /^[A-Z]{2,}(?= )/.exec(error.message)?.[0];
   // The client's own errors without a code are about a connection that is closed.
-  return reply ?? (error.name === "Error" ? "closed" : error.name);
+  return word ?? (error.name === "Error" ? "closed" : error.name);
 }

@@ -132,7 +132,7 @@ class ReopenedServer implements Server {
     const { drain, log } = this.#parts;
     log({ level: "error", event: "listener_failed", port: this.addr.port, ...describeCause(cause) });
     // This ends the connections without a request, whose descriptors may be those that are missing.
-    void Promise.resolve(drain?.arrived()).then(() => failed.shutdown()).finally(() => this.#servers.delete(failed));
+    void drain.arrived().then(() => failed.shutdown()).finally(() => this.#servers.delete(failed));
     this.#reopenLater();
   }
 

@@ -1,6 +1,7 @@
 /**
  * Checks the Postgres database that nodes share: access, speed, durability, clock, tables, connections, notifications.
  */
+import { codeOf } from "../causes.ts";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";
@@ -60,8 +61,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 function adviceFor(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return REMEDIES[code] ??
+  return REMEDIES[codeOf(error) ?? ""] ??
     "Check the address, user and password in SLUICE_STORE, and whether the server accepts this machine";
 }
 

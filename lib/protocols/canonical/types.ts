@@ -257,6 +257,11 @@ export function hasToolResult({ blocks }: Message): boolean {
   return blocks.some(({ type }) => type === "tool_result");
 }
 
+/** Returns whether the answer must be JSON. */
+export function asksForJson({ format }: Pick<Prompt, "format">): boolean {
+  return format !== undefined && format.type !== "text";
+}
+
 /**
  * True if the vendor may run tools or call servers while it answers. Such a request can cost more than its stream
  * shows.

@@ -1,6 +1,13 @@
 /** Adapts a client's prompt to the capabilities of a target, and restores the answer for the client. */
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { ContentBlock, Machine, Prompt, Protocol, ReplyEvent } from "../canonical/types.ts";
+import {
+  asksForJson,
+  type ContentBlock,
+  type Machine,
+  type Prompt,
+  type Protocol,
+  type ReplyEvent,
+} from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
@@ -92,10 +99,6 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
     ...(isTooFew && { limit: maxTokens }),
     restore: () => chainMachines(restores.map((restore) => restore())),
   };
-}
-
-function asksForJson({ format }: Prompt): boolean {
-  return format !== undefined && format.type !== "text";
 }
 
 /** Checks that the client asks for one answer. @throws {GatewayError} `invalid`, if not */

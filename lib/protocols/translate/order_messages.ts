@@ -2,7 +2,7 @@
  * Puts messages into an order that upstreams accept. A round is an assistant message and the messages that answer it.
  * Every call of a round gets exactly one result, directly after it.
  */
-import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
+import { asksForJson, type ContentBlock, type ContentBlockOf, type Message, type Prompt } from "../canonical/types.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 const OPENING_TEXT = ".";
@@ -199,10 +199,10 @@ function fitEnd(messages: Message[], { prompt, target }: { prompt: Prompt; targe
  * Returns true if the answer can be the rest of a final assistant message. JSON and forced calls are whole, and OpenAI's
  * responses never continue an item. LangGraph asks for JSON after the agent's last message.
  */
-function canContinue({ protocol, format, toolChoice }: Prompt): boolean {
-  const isText = format === undefined || format.type === "text";
+function canContinue(prompt: Prompt): boolean {
+  const { protocol, toolChoice } = prompt;
   const mode = toolChoice?.type === "allowed" ? toolChoice.mode : toolChoice?.type;
-  return protocol !== "responses" && isText && mode !== "required" && mode !== "tool";
+  return protocol !== "responses" && !asksForJson(prompt) && mode !== "required" && mode !== "tool";
 }
 
 /** Removes white space at the end of a message. Anthropic refuses a prefill that ends with it. */

@@ -15,7 +15,8 @@ import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
-import { codeOf, Reach } from "./reachability.ts";
+import { Reach } from "./reachability.ts";
+import { codeOf } from "../../causes.ts";
 
 /** Dependencies of a journaled ledger. */
 export interface JournaledParts {

@@ -224,8 +224,3 @@ export function outOfReach(cause: unknown): GatewayError {
     cause,
   });
 }
-
-/** Returns the driver's code of an error, such as `ECONNREFUSED` or `57P01`; `undefined` if it has none. */
-export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}

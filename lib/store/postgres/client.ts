@@ -1,5 +1,6 @@
 /** Opens connections to a Postgres database, classifies their errors, and migrates the tables. */
 import postgres from "postgres";
+import { codeOf } from "../../causes.ts";
 import type { Secret } from "../../secret.ts";
 import { type Migrated, newerStore, requireCurrent, StoreError } from "../store.ts";
 import { NoAnswer, outOfReach } from "../outage/reachability.ts";
@@ -162,9 +163,9 @@ const UNUSABLE_SERVER = /^(?:08|28|53[0-3]00|57P|3D000|25006|55000)/;
 /** Returns whether an error means that the database is unreachable, and not that the query was invalid. */
 export function isOutOfReach(error: unknown): boolean {
   if (error instanceof NoAnswer) return true;
-  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
-  return CONNECTION_ERRORS.has(error.code) ||
-    (error instanceof postgres.PostgresError && UNUSABLE_SERVER.test(error.code));
+  const code = codeOf(error);
+  return code !== undefined &&
+    (CONNECTION_ERRORS.has(code) || (error instanceof postgres.PostgresError && UNUSABLE_SERVER.test(code)));
 }
 
 /**
@@ -194,7 +195,7 @@ export function reportOutages<Part extends object>(
 
 /** Returns whether an error is a timeout. */
 export function isTimeout(error: unknown): boolean {
-  return error instanceof NoAnswer || (error instanceof Error && "code" in error && error.code === "CONNECT_TIMEOUT");
+  return error instanceof NoAnswer || codeOf(error) === "CONNECT_TIMEOUT";
 }
 
 /** Returns whether an error means that a pooler refused a startup parameter. */

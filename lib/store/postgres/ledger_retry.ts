@@ -1,4 +1,5 @@
 /** Repeats statements that Postgres has rolled back because of concurrent ones. */
+import { codeOf } from "../../causes.ts";
 
 /** Most tries of a statement. */
 const MAX_TRIES = 5;
@@ -12,7 +13,7 @@ export async function retryConflicts<Result>(run: () => PromiseLike<Result>): Pr
     try {
       return await run();
     } catch (error) {
-      const isConflict = error instanceof Error && "code" in error && CONFLICTS.has(error.code);
+      const isConflict = CONFLICTS.has(codeOf(error));
       if (!isConflict || tries === MAX_TRIES) throw error;
     }
   }
