@@ -136,7 +136,7 @@ class ResponsesSocket {
     this.#startIdle();
   }
 
-  /** Reads a message at once, or queues a long one, one behind others, and one that arrives together with others. */
+  /** Reads a message at once; a long one, and one that arrives while or soon after another is read, waits in a queue. */
   #receive(data: unknown): void {
     if (!this.#isOpen) return;
     if (this.#unread >= MAX_UNREAD) return this.#socket.close(POLICY_VIOLATION, "Too many messages at once");
@@ -340,7 +340,7 @@ class ResponsesSocket {
   }
 }
 
-/** Returns the error for a message that cannot be read; undefined for one that perhaps can. */
+/** Returns the error for a message that is not text or is too long; undefined for any other. */
 function problemOf(data: unknown, maxBytes: number): GatewayError | undefined {
   if (typeof data !== "string") return new GatewayError("invalid", "Cannot read a binary message: expected text");
   // A character takes at least one byte.

@@ -37,8 +37,8 @@ export interface AlertStore {
   /** Adds an alert unless its subject is already in this state. An end is only added after its start. */
   add(alert: NewAlert): Promise<AddedAlert>;
   /**
-   * Leases the oldest due alert for `leaseMs` milliseconds; `undefined` if none is due. An alert waits until those of its
-   * subject before it have ended, so that the last one that is sent says how things are.
+   * Leases the oldest due alert for `leaseMs` milliseconds; `undefined` if none is due. An alert waits
+   * while an earlier one of its subject is pending, so that they are sent in their order.
    */
   claim(leaseMs: number): Promise<ClaimedAlert | undefined>;
   /** Ends an alert, unless another process has claimed it since. */

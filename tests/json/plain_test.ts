@@ -66,7 +66,7 @@ Deno.test("parsePlain() finds the names of an answer independent of earlier answ
   }
 });
 
-Deno.test("tryParse() returns undefined for what is not JSON, and throws other errors", () => {
+Deno.test("tryParse() returns undefined for text that is not JSON, and throws other errors", () => {
   assertEquals([tryParse("{}"), tryParse("{"), tryParse("1", () => parsePlain("]"))], [{}, undefined, undefined]);
   assertThrows(() => tryParse("{}", () => fail("a bug")), Error, "a bug");
 });

@@ -17,7 +17,8 @@ Where the network or the disk failed, \`fault\` says how: \`name not found\`, \`
 \`connection ended\`, \`network unreachable\`, \`timeout\`, \`address not allowed\`, \`certificate not trusted\`,
 \`certificate of another host\`, \`certificate expired or not yet valid\`, \`no common version of TLS\`,
 \`no common version of HTTP\`, \`no proper TLS\`, \`disk full\`, \`journal full\`, \`disk failed\`,
-\`file deleted or replaced\`, \`read-only\`, \`permission missing\`, \`database locked\` (by another process), \`database damaged\`. Postgres also has \`login refused\`, \`no such database\`,
+\`file deleted or replaced\`, \`read-only\`, \`permission missing\`, \`database locked\` (by another process),
+\`database damaged\`. Postgres also has \`login refused\`, \`no such database\`,
 \`too many connections\` and \`server starting or stopping\`.
 \`cause\` is the name of the error and \`stack\` its place in the code. The message is never logged: it may quote a prompt.
 `;

@@ -37,7 +37,7 @@ Deno.test("An image in any pieces is the same image", async () => {
   }
 });
 
-Deno.test("What is no base64 is no image, in any pieces", async () => {
+Deno.test("a text that is not base64 is not an image, in any pieces", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   const texts = [
