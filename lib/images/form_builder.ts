@@ -69,7 +69,7 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
       const isFile = head.filename !== undefined;
       const limit = isFile ? fileBytes : textBytes;
       size += bytes.length;
-      if (size > limit) throw tooLarge(head.name, limit);
+      if (size > limit) throw tooLarge(head, limit);
       for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
         if (isFile && used >= PIECE_BYTES) flush();
         collect(bytes.subarray(start, start + PIECE_BYTES));
@@ -88,20 +88,24 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
   };
 }
 
+/** Ends the errors of fields that might be files. */
+const FILE_HINT = "; a file needs a filename";
+
 function decode(bytes: Uint8Array, name: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
     throw new GatewayError(
       "invalid",
-      `Cannot read field "${name}": byte ${firstBadByte(bytes)} is not UTF-8; a file needs a filename`,
+      `Cannot read field "${name}": byte ${firstBadByte(bytes)} is not UTF-8${FILE_HINT}`,
       { param: name, cause },
     );
   }
 }
 
-function tooLarge(name: string, limitBytes: number): GatewayError {
-  return new GatewayError("too_large", `Cannot read field "${name}": it has more than ${limitBytes} bytes`, {
+function tooLarge({ name, filename }: PartHead, limitBytes: number): GatewayError {
+  const hint = filename === undefined ? FILE_HINT : "";
+  return new GatewayError("too_large", `Cannot read field "${name}": it has more than ${limitBytes} bytes${hint}`, {
     param: name,
     headers: { connection: "close" },
   });
