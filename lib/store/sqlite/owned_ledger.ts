@@ -26,7 +26,10 @@ const DUPLICATE_ID = new Error("Cannot enter a request twice");
  */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, reports }: { sync?: Pick<WalSync, "checkPlace" | "durable" | "testRoom">; reports: Reports & { charged: ReadCharged } },
+  { sync, reports }: {
+    sync?: Pick<WalSync, "checkPlace" | "durable" | "testRoom">;
+    reports: Reports & { charged: ReadCharged };
+  },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
