@@ -62,6 +62,11 @@ export interface WriteTarget {
   dropped: UnsupportedParameters;
 }
 
+/** True if the model supports structured output. */
+export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
+  return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
+}
+
 /** The source of an answer. */
 export interface Origin {
   issuer: string;

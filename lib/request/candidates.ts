@@ -108,8 +108,7 @@ function candidateOf(
 ): Candidate {
   const param = PARAMETER_NAMES[requested.protocol].fallbacks;
   const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  const dropped = new UnsupportedParameters();
-  for (const name of removed) dropped.add(name);
+  const dropped = new UnsupportedParameters({ prompt: requested, request: body.value }, removed);
   const prompt = checkModelRules(requested, model, dropped, {
     body,
     privateNetworks: context.gateway.config.private_networks,

@@ -79,8 +79,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   await takeModelLimits(admitted, state.meter);
-  const dropped = new UnsupportedParameters(client.responseContext);
-  for (const name of admitted.dropped.names) dropped.add(name);
+  const dropped = new UnsupportedParameters(client.responseContext, admitted.dropped.names);
   const fitted = await fitContext(prompt, {
     model,
     codec,
