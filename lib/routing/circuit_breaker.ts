@@ -1,6 +1,6 @@
 /**
  * Circuit breakers of a target, for all client keys and for single keys. A breaker is closed, or open for a time, or
- * then half-open: one request at a time tries the target.
+ * then half-open: one request at a time tries the target. `TargetHealth` in target_health.ts decides when it opens.
  */
 import type { HealthRow } from "./health.ts";
 import { OutcomeWindow } from "./target_statistics.ts";
