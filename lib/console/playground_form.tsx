@@ -103,7 +103,7 @@ export function PlaygroundForm(
           </select>
         </label>
         <ModelField name="model" label="Model" models={models} value={fields.model} />
-        <ModelField name="other" label="Beside it" models={models} value={fields.other} empty="no other model" />
+        <ModelField name="other" label="Compare with" models={models} value={fields.other} empty="no other model" />
       </div>
       <Area name="system" label="Instructions" value={fields.system} rows={2} />
       <Area name="prompt" label="Prompt, query, or texts to embed (one a line)" value={fields.prompt} rows={6} />
@@ -124,7 +124,7 @@ export function PlaygroundForm(
         />
         <div class="fields">
           <label>
-            Most output tokens
+            Maximum output tokens
             <input name="max_tokens" value={fields.max_tokens} inputMode="numeric" />
           </label>
           <label>
