@@ -42,9 +42,7 @@ export type Checks = Readonly<Record<string, CheckFunction>>;
 /** A check failed. */
 export class Mismatch extends Error {
   override readonly name = "Mismatch";
-  /** The expectation, in words. */
   readonly expected: string;
-  /** The received value, as text. */
   readonly seen: string;
 
   constructor(expected: string, seen: string) {

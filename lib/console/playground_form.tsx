@@ -12,7 +12,6 @@ const MAX_OFFERED_KEYS = 200;
 
 /** Keys and models to choose from. */
 export interface Choices {
-  /** Names of keys. */
   keys: readonly string[];
   models: readonly { id: string; kind: string }[];
 }

@@ -134,7 +134,6 @@ export type Outage = "none" | "bridged" | "too_long" | "alone";
  */
 const ALONE_MS = 2_000;
 
-/** Returns the state of an outage of the shared store. */
 function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
   const reach = store.shared?.reach();
   if (reach === undefined || reach.up) return "none";
