@@ -21,7 +21,6 @@ export interface Dialect {
   minTokens?: number;
   /** The number of stop sequences that the upstream accepts; the gateway enforces the others itself. */
   stops: number;
-  /** The rule for names of tools. */
   toolName: TextRule;
   /** The rule for ids of tool calls. */
   callId: TextRule;

@@ -108,7 +108,6 @@ export interface UpstreamAttempt {
   body: ResendableBody;
   /** Returns an error of the upstream with the client's names of parameters; absent: it has them already. */
   inClientTerms?(error: GatewayError): GatewayError;
-  /** Reads a streamed answer. */
   stream(incoming: Incoming): Answer;
   /** Reads an answer that is not streamed. @throws {GatewayError} as `UpstreamCodec.readReply` */
   readWhole(answer: WholeAnswer): Answer | Promise<Answer>;

@@ -23,7 +23,6 @@ const MAX_KEPT = 16 * 1024 * 1024;
 export interface ResponseItems {
   /** Reads the beginning of an item. @param index its index in the output, if the event has it */
   added(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /** Reads the end of an item. */
   done(item: JsonObject, index: number | undefined): ReplyEvent[];
   /**
    * Reads an event of an item.
@@ -78,7 +77,6 @@ export function responseItems(
   let keptLength = 0;
   let calls = 0;
   let blocks = 0;
-  /** Index of the refusal block. */
   let refusalIndex: number | undefined;
   let hasRefusalText = false;
 
@@ -273,7 +271,6 @@ function callOf(type: string, callId?: Json): string {
   return JSON.stringify([type, callId]);
 }
 
-/** The reader of a finished item. */
 const FINISHED: ItemReader = { added() {}, event() {}, done() {} };
 
 /** Returns the error of a failed answer; undefined if it did not fail. @param end as `ResponseItems.end` */
