@@ -108,8 +108,7 @@ function candidateOf(
 ): Candidate {
   const param = PARAMETER_NAMES[requested.protocol].fallbacks;
   const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  const dropped = new UnsupportedParameters();
-  for (const name of removed) dropped.add(name);
+  const dropped = new UnsupportedParameters({ prompt: requested, request: body.value }, removed);
   const prompt = checkModelRules(requested, model, dropped, {
     body,
     privateNetworks: context.gateway.config.private_networks,
@@ -159,7 +158,6 @@ const CANNOT: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   rerank: "does not rerank",
 };
 
-/** The ability of a model of each kind, and the endpoint for it. */
 const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
   text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
   image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",

@@ -233,7 +233,7 @@ Deno.test("admin answers about health match their description in every state", a
   const shared = {
     configs: undefined as never,
     nodes: undefined as never,
-    reach: () => reach ?? { up: true, downMs: 0, waiting: 0 },
+    reach: () => reach ?? { up: true, isReadable: true, downMs: 0, waiting: 0 },
   };
   await using gateway = startKeyed(APART, { store: { ...store, keys, ledger, shared }, health });
   const states: [change: () => void, expected: JsonObject][] = [
