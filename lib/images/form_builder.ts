@@ -88,23 +88,20 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
   };
 }
 
-/** Ends the errors of fields that might be files. */
-const FILE_HINT = "; a file needs a filename";
-
 function decode(bytes: Uint8Array, name: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
     throw new GatewayError(
       "invalid",
-      `Cannot read field "${name}": byte ${firstBadByte(bytes)} is not UTF-8${FILE_HINT}`,
+      `Cannot read field "${name}": byte ${firstBadByte(bytes)} is not UTF-8; a file needs a filename`,
       { param: name, cause },
     );
   }
 }
 
 function tooLarge({ name, filename }: PartHead, limitBytes: number): GatewayError {
-  const hint = filename === undefined ? FILE_HINT : "";
+  const hint = filename === undefined ? "; a file needs a filename" : "";
   return new GatewayError("too_large", `Cannot read field "${name}": it has more than ${limitBytes} bytes${hint}`, {
     param: name,
     headers: { connection: "close" },
