@@ -74,7 +74,11 @@ export class ConnectionPool {
    */
   put(connection: Http1Connection, timeoutMs = Infinity): void {
     const now = performance.now();
-    const idleMs = Math.min(this.#options.idleMs, timeoutMs - TIMEOUT_MARGIN_MS, MAX_AGE_MS - now + connection.openedAt);
+    const idleMs = Math.min(
+      this.#options.idleMs,
+      timeoutMs - TIMEOUT_MARGIN_MS,
+      MAX_AGE_MS - now + connection.openedAt,
+    );
     if (!this.reusesConnections || idleMs <= 0) return connection.close();
     connection.idleSince = now;
     connection.idleMs = idleMs;
