@@ -44,7 +44,6 @@ export class TurnQueue<T> {
   /** Items by API key. The key whose turn is next is first. */
   readonly #owners: { key: string | undefined; items: T[] }[] = [];
 
-  /** Number of items. */
   get size(): number {
     return this.#owners.reduce((sum, { items }) => sum + items.length, 0);
   }

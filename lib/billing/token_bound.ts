@@ -57,7 +57,6 @@ export interface TokenBound {
   output: number;
 }
 
-/** Facts of a model that the bounds need. */
 type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
 /** Facts that the bounds of an input need in addition. */

@@ -158,7 +158,6 @@ const CANNOT: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   rerank: "does not rerank",
 };
 
-/** The ability of a model of each kind, and the endpoint for it. */
 const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
   text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
   image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",

@@ -151,7 +151,6 @@ export class StreamLoop {
     return false;
   }
 
-  /** Returns the response body. */
   body(): ReadableStream<Uint8Array> {
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -308,7 +307,6 @@ export class StreamLoop {
     this.#controller?.enqueue(bytes);
   }
 
-  /** Handles a failed read. */
   readonly #failRead = (thrown: unknown): void => {
     if (this.#stage === "over") return;
     const error = thrown instanceof GatewayError ? this.#blameClient(thrown) : thrown;

@@ -28,7 +28,6 @@ export interface SharedConfigs {
 
 /** A report of a node about itself. */
 export interface NodeReport {
-  /** Id of the node. */
   id: string;
   /** Unix time in milliseconds, by the node's clock. */
   at: number;

@@ -1,5 +1,5 @@
 /** Reads answers of chat upstreams, streamed or not. */
-import { finishEvent } from "../canonical/finish.ts";
+import { finishEvent, settledReason } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import {
   type FinishReason,
@@ -7,15 +7,17 @@ import {
   MAX_ANSWERS,
   type Reply,
   type ReplyEvent,
+  type ReplySummary,
   type TokenUsage,
 } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { nonEmptyStringOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
+import { functionOf } from "./call_finder.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
 import { errorInside } from "../vendor_error.ts";
@@ -175,16 +177,8 @@ export const chatTemplateRule: TemplateRule = {
  * @throws {GatewayError} `upstream`, or the error that an answer with status 200 contains
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  if (isFailure(body)) throw errorInside(body, readOpenaiError(200, body));
-  const choice = firstChoice(body);
-  const message = objectOf(choice?.message);
-  if (choice === undefined || message === undefined) {
-    throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
-  }
+  const { choice, message, finish, usage } = readCompletion(body, origin);
   const id = idOf(body);
-  const finish = readFinish(choice) ?? { reason: "end" };
-  const tier = stringOf(body.service_tier);
-  const usage = withReported(usageOf(body) ?? {}, { tier, requestedTier: origin.tier });
   const answer = new ChatReplyReader(origin);
   answer.push(message, id, choice.logprobs);
   const reason = answer.end(finish.reason);
@@ -193,6 +187,35 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     ...answer.take(),
     finishEvent(reason, { ...finish, usage }),
   ]);
+}
+
+/** Reads the summary of a `chat.completion` object. @throws {GatewayError} as `UpstreamCodec.readSummary` */
+export function readSummary(body: JsonObject, origin: Origin): ReplySummary {
+  const { message: { tool_calls, function_call }, finish: { reason }, usage } = readCompletion(body, origin);
+  const calls = [...objectsOf(tool_calls), { function: function_call ?? null }];
+  const hasCalls = calls.some((call) => nonEmptyStringOf(functionOf(call).name) !== undefined);
+  // A content filter may have stopped the answer within a call.
+  if (reason === "refusal" && hasCalls) return readReply(body, origin);
+  return { finish: settledReason(reason, hasCalls), usage };
+}
+
+/** A `chat.completion` object whose message is not read yet. */
+interface Completion {
+  choice: JsonObject;
+  message: JsonObject;
+  finish: ChatFinish;
+  usage: TokenUsage;
+}
+
+function readCompletion(body: JsonObject, { tier: requestedTier }: Origin): Completion {
+  if (isFailure(body)) throw errorInside(body, readOpenaiError(200, body));
+  const choice = firstChoice(body);
+  const message = objectOf(choice?.message);
+  if (choice === undefined || message === undefined) {
+    throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
+  }
+  const usage = withReported(usageOf(body) ?? {}, { tier: stringOf(body.service_tier), requestedTier });
+  return { choice, message, finish: readFinish(choice) ?? { reason: "end" }, usage };
 }
 
 /** A finish reason, with the matched stop string if the upstream reports it. */

@@ -1,7 +1,7 @@
 /** Chat completions as an upstream protocol, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
-import { readReply, streamReader } from "./read_stream.ts";
+import { readReply, readSummary, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The chat protocol of upstreams. Entries of `reasoning_details` name their own issuers. */
@@ -23,6 +23,7 @@ export const chatUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
+  readSummary,
   reader: streamReader,
   readError: readOpenaiError,
 };

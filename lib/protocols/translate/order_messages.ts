@@ -147,7 +147,6 @@ interface Result {
   source: Message | undefined;
 }
 
-/** Returns the results in messages, by the ids of their calls. */
 function resultsOf(users: readonly Message[]): ReadonlyMap<string, Result> {
   const results = new Map<string, Result>();
   for (const source of users) {
@@ -261,7 +260,6 @@ function pairCalls(messages: readonly Message[]): Message[] {
   });
 }
 
-/** True for a call or a result. */
 function isPaired({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_result";
 }

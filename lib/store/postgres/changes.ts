@@ -5,7 +5,6 @@ import { inTime } from "../outage/reachability.ts";
 import { isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
 
-/** Notification channel. */
 const CHANNEL = "sluice_changes";
 
 /** Intervals of polls in milliseconds, while the database answers and while it does not. */
@@ -41,7 +40,6 @@ export interface ChangesParts {
 export interface ChangesWatch {
   /** Called with the changed keys; with `all` if any key may have changed. */
   keys?: (changed: readonly ReadKey[] | "all") => void;
-  /** Called with the version of a new configuration. */
   config?: (version: number) => void;
 }
 

@@ -6,10 +6,8 @@ import { asFinal } from "./map_errors.ts";
 import { readImage } from "./raw_images.ts";
 import { readAnswer, type SentImage } from "./read_answer.ts";
 
-/** The request of an answer. */
 interface AnsweredRequest {
   request: ImageRequest;
-  /** Number of images in this call. */
   n: number;
   /** Aborts when the images are no longer wanted. */
   signal: AbortSignal;
