@@ -207,6 +207,17 @@ Deno.test("relayed chat streams give each call an id, unless a later piece may h
   assertEquals(idOf({ index: 7, id: "late", function: { arguments: "}" } }), "late");
 });
 
+Deno.test("a relayed messages stream has usage at its start, without which SDKs fail", () => {
+  for (const usage of ["", ',"usage":null']) {
+    const [frame] = RELAYS.messages.machine(responseContextOf("messages")).push({
+      event: "message_start",
+      data: `{"type":"message_start","message":{"id":"msg_1"${usage}}}`,
+    });
+    const wanted = '{"id":"msg_1","usage":{"input_tokens":0,"output_tokens":0}}';
+    assertEquals(frame?.data, `{"type":"message_start","message":${wanted}}`);
+  }
+});
+
 Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {
   for (const recorded of STREAMS) {
     const frames = play(recorded);
