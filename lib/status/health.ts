@@ -4,7 +4,6 @@ import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { HealthRow } from "../routing/health.ts";
-import type { StoreReach } from "../store/store.ts";
 
 /** The readiness of the gateway, with the reasons if it cannot serve requests. */
 export interface Readiness {
@@ -138,10 +137,13 @@ export type Outage = "none" | "bridged" | "too_long" | "alone";
  */
 const ALONE_MS = 2_000;
 
+/** The reachability of a shared store. */
+type SharedReach = ReturnType<NonNullable<Gateway["store"]["shared"]>["reach"]>;
+
 /** Returns the state of an outage of the shared store. `store`: its keys can be read. */
 function outageOf(
   { config, limiter }: Pick<Gateway, "config" | "limiter">,
-  { reach, store }: { reach: StoreReach; store: boolean },
+  { reach, store }: { reach: SharedReach; store: boolean },
 ): Outage {
   if (reach.up && (store || reach.isReadable)) return "none";
   const { msSinceOthersAnswered } = limiter;
