@@ -137,13 +137,10 @@ export type Outage = "none" | "bridged" | "too_long" | "alone";
  */
 const ALONE_MS = 2_000;
 
-/** The reachability of a shared store. */
-type SharedReach = ReturnType<NonNullable<Gateway["store"]["shared"]>["reach"]>;
-
 /** Returns the state of an outage of the shared store. `store`: its keys can be read. */
 function outageOf(
   { config, limiter }: Pick<Gateway, "config" | "limiter">,
-  { reach, store }: { reach: SharedReach; store: boolean },
+  { reach, store }: { reach: { up: boolean; isReadable: boolean; downMs: number }; store: boolean },
 ): Outage {
   if (reach.up && (store || reach.isReadable)) return "none";
   const { msSinceOthersAnswered } = limiter;
