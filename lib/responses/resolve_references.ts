@@ -13,6 +13,9 @@ const MAX_REFERENCE_LENGTH = 1_024;
 /** Longest reasoning without its content: a summary. */
 const MAX_REASONING_LENGTH = 262_144;
 
+/** Most searches for reasoning that is not stored, since each may ask Redis. The rest is sent as it is. */
+const MAX_UNKNOWN_REASONING = 256;
+
 /** Longest id in an error. */
 const MAX_SHOWN_LENGTH = 128;
 
@@ -114,6 +117,7 @@ export async function resolveItems(
   const texts: string[] = [];
   let last: KeptResponse | undefined;
   let compactions = 0;
+  let unknownReasoning = 0;
   const open = async (text: string) => {
     const item = text.includes('"compaction"') ? parsePlain(text) : undefined;
     if (!isSealed(item)) return text;
@@ -131,8 +135,10 @@ export async function resolveItems(
     const text = list.slice(start, end);
     const id = referencedId(text);
     if (id === undefined) {
-      const reasoning = await findReasoning(text, memory);
+      const bareId = unknownReasoning < MAX_UNKNOWN_REASONING ? bareReasoningId(text) : undefined;
+      const reasoning = bareId === undefined ? undefined : await findReasoning(text, bareId, memory);
       if (reasoning !== undefined) take(reasoning.length);
+      else if (bareId !== undefined) unknownReasoning++;
       texts.push(reasoning ?? await open(text));
       continue;
     }
@@ -147,20 +153,24 @@ export async function resolveItems(
   return { text: texts.join(","), last };
 }
 
+/** Returns the id of bare reasoning; undefined for any other item. */
+function bareReasoningId(text: string): string | undefined {
+  const item = text.includes('"reasoning"') && text.length <= MAX_REASONING_LENGTH ? parsePlain(text) : undefined;
+  return isObject(item) && isBareReasoning(item) && typeof item.id === "string" ? item.id : undefined;
+}
+
 /**
  * Returns the stored item of bare reasoning with its encrypted content. A store that does not answer counts as one
  * without the item: the upstream may have it. Some hosts repeat their ids, so the summaries must be equal.
  */
-async function findReasoning(text: string, memory: ResponseMemory): Promise<string | undefined> {
-  const item = text.includes('"reasoning"') && text.length <= MAX_REASONING_LENGTH ? parsePlain(text) : undefined;
-  if (!isObject(item) || !isBareReasoning(item)) return undefined;
-  const response = await memory.findByItem(String(item.id)).catch(() => undefined);
-  const kept = response?.items.findLast(({ id }) => id === item.id);
+async function findReasoning(text: string, id: string, memory: ResponseMemory): Promise<string | undefined> {
+  const response = await memory.findByItem(id).catch(() => undefined);
+  const kept = response?.items.findLast((item) => item.id === id);
   if (response === undefined || kept === undefined) return undefined;
   const keptText = decoder.decode(response.output.subarray(kept.start, kept.end));
-  const stored = parsePlain(keptText);
-  if (!isObject(stored) || stored.type !== "reasoning" || isBareReasoning(stored)) return undefined;
-  return writeJson(stored.summary ?? []) === writeJson(item.summary ?? []) ? keptText : undefined;
+  const [stored, sent] = [parsePlain(keptText), parsePlain(text)];
+  if (!isObject(stored) || !isObject(sent) || stored.type !== "reasoning" || isBareReasoning(stored)) return undefined;
+  return writeJson(stored.summary ?? []) === writeJson(sent.summary ?? []) ? keptText : undefined;
 }
 
 /**
