@@ -93,7 +93,7 @@ function parseAtOnceIfUsual(
     if (scanned === undefined) restoreNames();
     else findStrings(input);
   }
-  const parsed = parseFound(input, length, limitsAtOnce);
+  const parsed = parseFound(length, limitsAtOnce);
   if (parsed === undefined) return undefined;
   if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
   if (typeof input !== "string") return new BytesDocument(input, parsed);
