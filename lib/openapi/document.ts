@@ -11,6 +11,8 @@ import { embeddingsSchema } from "../retrieval/read_embeddings.ts";
 import { rerankSchema } from "../retrieval/read_rerank.ts";
 import { describePaths, jsonSchema, type Operation } from "./operation.ts";
 import * as answers from "./schemas.ts";
+import { jsonWithEtag } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
 
 /** Note on routes whose parameter may be a vendor or a model. */
 const ESCAPED_ID_NOTE = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
@@ -207,4 +209,15 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
       },
     },
   };
+}
+
+/** Documents that were built, by whether image requests must name their quality. */
+const documents = new Map<boolean, JsonObject>();
+
+/** Returns the description that fits the configuration. It is built at the first request for it. */
+export function serveOpenapi(request: Request, { gateway: { config } }: RouteContext): Promise<Response> {
+  const needsQuality = config.images.default_quality === undefined;
+  let document = documents.get(needsQuality);
+  if (document === undefined) documents.set(needsQuality, document = openapiDocument({ needsQuality }));
+  return jsonWithEtag(request, document);
 }
