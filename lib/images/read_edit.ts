@@ -113,7 +113,7 @@ const MAX_SIDE = 16_384;
 const SLICE_BYTES = 4_194_304;
 
 /**
- * Reads the header of an uploaded image. Pixels are not decoded.
+ * Reads the header of an uploaded image. Pixels are not decoded. The content decides its type, not the file name.
  * @param field name of the form field, for errors
  * @throws {GatewayError} `invalid` for other formats and for images that are too large
  */

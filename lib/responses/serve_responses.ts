@@ -59,7 +59,8 @@ export function memoryOf(request: Request, { gateway: { recall }, caller }: Rout
 const NO_INPUT = "-";
 
 /**
- * Answers with an empty response, and stores the input. It costs nothing.
+ * Answers a warm-up, in which a client sends the beginning of its next request, with an empty response, and stores the
+ * input. No model is called, and it costs nothing.
  * @throws {GatewayError} as `serve` before anything is reserved
  */
 async function warmUp(context: RouteContext): Promise<Response> {

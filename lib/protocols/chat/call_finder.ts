@@ -83,7 +83,7 @@ function isBlank(value: Json | undefined): boolean {
   return typeof value === "string" ? value.trim() === "" : objectOf(value) === undefined;
 }
 
-/** Follows the text of one JSON value. */
+/** Finds the end of a JSON object or array that arrives in pieces, without keeping its text. */
 interface JsonEndFinder {
   /** True once the outermost object or array is closed. */
   readonly complete: boolean;

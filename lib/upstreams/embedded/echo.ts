@@ -111,7 +111,7 @@ const MAX_DELAY_MS = 100_000;
 /** Longest total delay of one answer, in milliseconds. */
 const MAX_TOTAL_MS = 150_000;
 
-/** Delays between the deltas of one answer. */
+/** Delays between the deltas of one answer. A slow stream shows whether a proxy in front of the gateway buffers it. */
 interface DeltaDelay {
   /** Waits before each delta except the first. Ends early when the signal is aborted. Never rejects. */
   wait(signal: AbortSignal): Promise<void>;
