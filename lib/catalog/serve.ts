@@ -144,7 +144,6 @@ function queryOf(request: Request): URLSearchParams {
 /** Largest `limit`, as at Anthropic. */
 const MAX_LIMIT = 1_000;
 
-/** A page of a list of models. */
 interface ModelPage {
   models: readonly Model[];
   /** True if more models follow or, with `before_id`, precede. */

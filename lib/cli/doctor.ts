@@ -117,7 +117,6 @@ interface Installation {
   loaded?: LoadedConfig;
 }
 
-/** Returns the next step. */
 function nextStep(findings: readonly Finding[], { flags, isServing, url, loaded }: Installation): string {
   const program = programName(Deno.build.standalone, Deno.cwd());
   const config = flags.config === undefined ? "" : ` --config ${shellWord(flags.config)}`;

@@ -93,7 +93,6 @@ export function startSummingUp(current: () => SummedGateway, { roundMs = ROUND_P
   };
 }
 
-/** Time until the first round, in milliseconds. */
 const FIRST_ROUND_MS = 60_000;
 /** Interval between two rounds, in milliseconds. */
 const ROUND_INTERVAL_MS = 3_600_000;

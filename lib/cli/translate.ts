@@ -21,7 +21,6 @@ export interface TranslateOptions {
   from: string;
   to: string;
   vendor?: string;
-  /** Reads the request body. */
   readInput: () => Promise<Uint8Array<ArrayBuffer>>;
 }
 

@@ -52,7 +52,6 @@ function encodeWith(
   return file;
 }
 
-/** Compiled modules by address. */
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
 /**

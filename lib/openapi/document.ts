@@ -17,7 +17,6 @@ import type { RouteContext } from "../server/router.ts";
 /** Note on routes whose parameter may be a vendor or a model. */
 const ESCAPED_ID_NOTE = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
-/** Query parameters of lists with pages. */
 const PAGE_PARAMETERS = {
   limit: "Maximum number of models in the answer, 1 to 1000. Default: all",
   after_id: "Id of a model: list those after it",

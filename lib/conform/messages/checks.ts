@@ -27,7 +27,6 @@ function checkBlocks(events: readonly MessageEvent[]): void {
   }
 }
 
-/** Checks of streams. */
 const STREAMS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   "stream.names": checkNames,
   async "stream.begin"(client) {

@@ -7,7 +7,6 @@ import { type ProtocolChecks, type ProtocolClient, withClient } from "../protoco
 import { checkCalls, checkDone, checkNames, checkStreamedSchema, checkSystem, sharedChecks } from "../shared_checks.ts";
 import { checkUsage, type ResponseAnswer, type ResponseEvent, RESPONSES, TERMINAL } from "./forms.ts";
 
-/** Checks of streams. */
 const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   "stream.names": checkNames,
   async "stream.numbers"(client) {

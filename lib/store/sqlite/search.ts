@@ -138,7 +138,6 @@ class IndexRanges {
 /** Blocks whose bounds are read at a time. */
 const BLOCKS_PER_READ = 512;
 
-/** A value that is passed to SQLite. */
 type Value = string | number | bigint;
 
 /** The blocks that may have entries of a search. */
@@ -152,7 +151,6 @@ interface SearchedBlocks {
   read: (found: () => readonly KeptEntry[]) => Generator<unknown[]>;
 }
 
-/** Opens the blocks of a search. */
 function openBlocks(db: DatabaseSync, search: EntrySearch): SearchedBlocks {
   const { order, limit } = search;
   const [candidates, ...candidateValues] = candidateBlocks(narrowed(db, search), DIALECT);

@@ -118,7 +118,6 @@ const SHORT_WORD_WEIGHT = 0.4;
 const PAIR_WEIGHT = 0.5;
 const GRAM_WEIGHT = 0.35;
 
-/** Lengths of character n-grams. */
 const GRAM_LENGTHS = [3, 4, 5];
 
 /** Most characters of a word that are split into n-grams. */

@@ -118,7 +118,6 @@ const CONCURRENCY = 4;
 interface BatchLimits {
   /** Most inputs of one request. */
   inputs: number;
-  /** Length of the vectors. */
   dimensions: number;
 }
 
