@@ -54,7 +54,7 @@ export class PlaygroundAnswer {
 
   /** Reads the body of an answer that is not streamed. @throws {GatewayError} `upstream` if it cannot be read */
   addBody(body: string): void {
-    const value = tryParse(body);
+    const value = tryParse(body, JSON.parse);
     this.#findProblem(value);
     if (this.problem !== undefined || isText(this.#endpoint)) this.#addRaw(body);
     if (this.problem !== undefined || !isObject(value)) return;
