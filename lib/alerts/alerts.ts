@@ -17,7 +17,6 @@ import { Worker } from "./worker.ts";
 /** Interval of checks for budget alerts and due deliveries, in milliseconds. */
 const CHECK_MS = 5_000;
 
-/** Interval of pruning, in milliseconds. */
 const PRUNE_MS = 3_600_000;
 
 /** Retention of delivered alerts, in milliseconds. */

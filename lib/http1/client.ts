@@ -4,7 +4,7 @@ import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import type { ClientState } from "./response_reader.ts";
 import { exchange, Http1Exchange } from "./exchange.ts";
-import { RequestTimers } from "./request_timers.ts";
+import { PhaseTimers } from "../phase_timers.ts";
 import { type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
 import { ConnectionPool } from "./pool.ts";
 import type { AddressPolicy } from "./dialer.ts";
@@ -57,7 +57,7 @@ export function createHttp1Client(
 ): Http1Client {
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
-  const timers = new RequestTimers();
+  const timers = new PhaseTimers({ lingers: true });
   const shared: ClientState = { released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {

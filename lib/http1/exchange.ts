@@ -3,7 +3,8 @@ import { GatewayError } from "../errors.ts";
 import { type ClientState, ResponseReader } from "./response_reader.ts";
 import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./errors.ts";
 import type { ConnectionPool, Http1Connection } from "./pool.ts";
-import type { RequestTimer, RequestTimers } from "./request_timers.ts";
+import { RequestTimer } from "./request_timer.ts";
+import type { PhaseTimers } from "../phase_timers.ts";
 import {
   findHeadEnd,
   type HeaderFilter,
@@ -29,9 +30,9 @@ export class Http1Exchange implements RequestSender {
   writer: RequestWriter | undefined;
   readonly timer: RequestTimer;
 
-  constructor(signal: AbortSignal, { timers, limits }: { timers: RequestTimers; limits: PhaseLimits }) {
+  constructor(signal: AbortSignal, { timers, limits }: { timers: PhaseTimers; limits: PhaseLimits }) {
     this.#signal = signal;
-    this.timer = timers.start(limits, this);
+    this.timer = new RequestTimer(timers, { limits, call: this });
     signal.addEventListener("abort", this);
   }
 

@@ -287,7 +287,6 @@ export class HealthTracker {
     };
   }
 
-  /** Counts a measured speed. */
   recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);

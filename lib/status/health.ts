@@ -4,7 +4,6 @@ import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { HealthRow } from "../routing/health.ts";
-import type { StoreReach } from "../store/store.ts";
 
 /** The readiness of the gateway, with the reasons if it cannot serve requests. */
 export interface Readiness {
@@ -141,7 +140,7 @@ const ALONE_MS = 2_000;
 /** Returns the state of an outage of the shared store. `store`: its keys can be read. */
 function outageOf(
   { config, limiter }: Pick<Gateway, "config" | "limiter">,
-  { reach, store }: { reach: StoreReach; store: boolean },
+  { reach, store }: { reach: { up: boolean; isReadable: boolean; downMs: number }; store: boolean },
 ): Outage {
   if (reach.up && (store || reach.isReadable)) return "none";
   const { msSinceOthersAnswered } = limiter;

@@ -270,7 +270,6 @@ export interface LedgerStore {
   expire(now: number): Promise<string[]>;
   /** Lists the open holds, without expired ones. */
   holds(): Promise<Hold[]>;
-  /** Finds the entry of a request. */
   find(id: string): Promise<KeptEntry | undefined>;
   /**
    * Returns the keys, groups and end users that entries after a seq have charged. A call reads at most

@@ -38,7 +38,6 @@ export interface ResponseItems {
   end(response: JsonObject, end: string): ReplyEvent[];
 }
 
-/** An item of the answer. */
 interface Entry {
   type: string;
   id: string | undefined;

@@ -35,6 +35,10 @@ export function openOwnedLedger(
   const writer = new Writer(db, rows);
   const { accounts } = writer;
   writer.enterAllAsLost();
+  const assertPlace = async () => {
+    const check = sync?.checkPlace();
+    if (check !== undefined) await writer.confirm(check);
+  };
 
   return {
     ...openLedgerReader(db, { rows, reports }),
@@ -69,8 +73,7 @@ export function openOwnedLedger(
     release: (ids) => whenFree(() => writer.release(ids)),
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
-      const check = sync?.checkPlace();
-      if (check !== undefined) await writer.confirm(check);
+      await assertPlace();
       const isNew = await whenFree(() => entries.length === 0 ? writer.test() : writer.enter(entries));
       // A page may have room where an entry has none.
       if (entries.length === 0) await sync?.testRoom();
@@ -80,6 +83,7 @@ export function openOwnedLedger(
     },
     async expire(now) {
       if (accounts.overdue(now).length === 0) return [];
+      await assertPlace();
       // Read again within the step, because holds may be renewed or end while it waits for the lock.
       const ids = await whenFree(() => {
         const overdue = accounts.overdue(now).slice(0, HOLDS_PER_TRANSACTION);
@@ -212,7 +216,6 @@ class Writer {
     for (const id of ids) this.#forget(id);
   }
 
-  /** Forgets a hold that has ended. */
   #forget(id: string): void {
     this.accounts.release(id);
     this.#recorded.delete(id);
