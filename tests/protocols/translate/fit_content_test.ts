@@ -109,6 +109,8 @@ Deno.test("members of another protocol are translated, or else named", () => {
       [],
     ],
     ["chat", { min_p: 0, top_a: 0, repetition_penalty: 1 }, "responses", undefined, []],
+    ["chat", { web_search_options: {} }, "responses", undefined, ["web_search_options"]],
+    ["chat", { web_search_options: null }, "responses", undefined, []],
     ["responses", { text: { verbosity: null }, store: true }, "messages", undefined, []],
     ["gemini", { generationConfig: { responseModalities: ["TEXT"] } }, "chat", undefined, []],
   ];
