@@ -38,7 +38,7 @@ Deno.test("foreign blocks that the model must read become text and media", () =>
       source: { type: "content", content: [{ type: "text", text: "one" }, image] },
     }, [text("Document: Doc\nContext: why"), text("one"), picture]],
     ["loaded tool", { type: "tool_reference", tool_name: "x" }, [text("[Loaded tool: x]")]],
-    ["summary", { type: "compaction", content: "before" }, [text("before")]],
+    ["summary", { type: "compaction", content: "before" }, [text("before\n\n")]],
   ];
   for (const [claim, value, blocks] of cases) {
     const target = targetOf("chat");
