@@ -66,20 +66,9 @@ function checkArgumentNames({ properties }: JsonObject, { tool, index }: { tool:
 }
 
 /** Keywords that every version of the strict mode accepts. */
-const KEYWORDS: ReadonlySet<string> = new Set([
-  "type",
-  "properties",
-  "required",
-  "additionalProperties",
-  "items",
-  "anyOf",
-  "enum",
-  "const",
-  "$ref",
-  "$defs",
-  "title",
-  "description",
-]);
+const KEYWORDS: ReadonlySet<string> = new Set(
+  `type properties required additionalProperties items anyOf enum const $ref $defs title description`.split(/\s+/),
+);
 
 /**
  * True if strict mode accepts a schema unchanged: an object at the top, every object closed with all members required,
