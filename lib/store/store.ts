@@ -51,7 +51,8 @@ export interface SharedStore {
   /** Returns whether the store is reachable, and the number of entries that wait for it. */
   reach(): StoreReach;
   /**
-   * Returns the milliseconds since the store's last answer, `undefined` while it is unreachable. Absent if it is local.
+   * Returns the milliseconds since the store's last answer, `undefined` while it is unreachable or unreadable. Absent if it is
+   * local.
    */
   msSinceAnswer?(): number | undefined;
 }
@@ -60,7 +61,9 @@ export interface SharedStore {
 export interface StoreReach {
   /** False from the first failure to the next success. */
   up: boolean;
-  /** Milliseconds since the start of the outage; 0 while it is up. */
+  /** False if keys and their changes cannot be read. The store may answer nevertheless. */
+  isReadable: boolean;
+  /** Milliseconds since it became unreachable or unreadable; 0 while it is neither. */
   downMs: number;
   /** Number of entries that wait in the journal. */
   waiting: number;

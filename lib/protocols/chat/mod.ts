@@ -9,7 +9,7 @@ import { writeReply } from "./write_reply.ts";
 import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
 import { writeUsage } from "./chat_usage.ts";
-import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 
 /** Members of OpenAI's API and of other vendors' extensions. */
 const chatExtras: ExtrasTable = {
@@ -24,6 +24,7 @@ const chatExtras: ExtrasTable = {
     // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
     deferred: { asks: "unpriced" },
     ...HOSTS_MEMBERS,
+    ...otherLimits(["max_tokens", "max_completion_tokens", "n"]),
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
   },
   plainTools: new Set(["function", "custom"]),

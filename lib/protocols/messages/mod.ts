@@ -8,7 +8,7 @@ import { readPlainPrompt, readPrompt, readSteps } from "./read_prompt.ts";
 import { writeReply, writeUsage } from "./write_reply.ts";
 import { schema } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
-import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 
 /** Anthropic's members, tools and beta features. */
 const messagesExtras: ExtrasTable = {
@@ -20,6 +20,7 @@ const messagesExtras: ExtrasTable = {
     mcp_servers: { asks: "remote_mcp" },
     container: { asks: "vendor_state" },
     ...HOSTS_MEMBERS,
+    ...otherLimits(["max_tokens"]),
     thread: { asks: "vendor_state", code: "thread_unsupported_request" },
     // Another model answers, at its own price. A list is a feature of the gateway, which knows the prices.
     fallbacks: { asks: "unpriced", notLists: true },

@@ -4,7 +4,7 @@ import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Model } from "../../catalog/model.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { WriteTarget } from "../upstream_codec.ts";
+import { enforcesSchemas, type WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { writeCacheMark } from "../canonical/cache_mark.ts";
@@ -134,11 +134,6 @@ export function writeSampling(
 
 /** Schema of a tool without parameters. */
 const EMPTY_SCHEMA: JsonObject = { type: "object", properties: {} };
-
-/** True if the model supports structured output. */
-function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
-  return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
-}
 
 /** Writes the tools and the choice, for spreading, in steps. */
 function* writeTools(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {

@@ -10,7 +10,7 @@ import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { streamWriter, writeReply } from "./write_stream.ts";
 import { schema } from "./schema.ts";
 import { writeUsage } from "./responses_usage.ts";
-import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 
 /**
  * Members and tools of OpenAI. References to earlier responses, conversations, prompts and items are refused elsewhere.
@@ -21,6 +21,7 @@ const responsesExtras: ExtrasTable = {
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
     ...HOSTS_MEMBERS,
+    ...otherLimits(["max_output_tokens"]),
   },
   callLimit: "max_tool_calls",
   plainTools: new Set(

@@ -230,8 +230,9 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     try {
       return await this.#queueRead(() => this.#read(lookup));
     } catch (error) {
-      if (!isOutOfReach(error) || !await this.#parts.changes.checkNow(error)) throw error;
-      return await this.#queueRead(() => this.#read(lookup));
+      if (!isOutOfReach(error)) await this.#assertUnreadable(error);
+      else if (await this.#parts.changes.checkNow(error)) return await this.#queueRead(() => this.#read(lookup));
+      throw error;
     }
   }
 
