@@ -122,10 +122,7 @@ export class HealthTracker {
     return this.#healthOf(target).retryBudget;
   }
 
-  /**
-   * Requests a permit for one attempt.
-   * @param now time by the monotonic clock, if the caller already knows it
-   */
+  /** Requests a permit for one attempt. @param now time by the monotonic clock, if the caller already knows it */
   acquirePermit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
     const health = this.#healthOf(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
