@@ -114,7 +114,6 @@ class LineWatch {
   }
 }
 
-/** Dependencies of the loops. */
 interface AlertLoopParts {
   current: () => Gateway;
   write: (entry: LogEntry) => void;

@@ -45,7 +45,6 @@ interface BudgetHolder {
   isRefused?: boolean;
 }
 
-/** The parts of a gateway that the watch reads. */
 type Watched = Pick<Gateway, "config" | "store" | "now">;
 
 /** Stores an alert. With `isSent` false, it is not sent, and only its threshold counts as reported. */

@@ -44,7 +44,6 @@ const MAX_PAUSE_MS = 1_000;
 /** Value of `retry-after`, in milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 
-/** A queued entry. */
 interface Queued {
   entry: Entry;
   /** Monotonic time at which it was queued, in milliseconds. */

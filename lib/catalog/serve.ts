@@ -7,7 +7,7 @@ import { jsonWithEtag } from "../server/json_response.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/mod.ts";
-import { isExpired, isLanguageModel, kindOf, missingModel } from "./catalog.ts";
+import { findPermitted, isExpired, isLanguageModel, kindOf, missingModel } from "./catalog.ts";
 import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { geminiModel, geminiPage } from "./gemini_format.ts";
@@ -48,7 +48,8 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
 
 /**
  * Returns the model in the path parameters `provider` and `model_id`. Without the latter, `provider` is the whole id.
- * @throws {GatewayError} `not_found` if it does not exist or the caller may not call it
+ * @throws {GatewayError} `forbidden` if the caller may not use it; `not_found` if it does not exist, or the caller may
+ * not call it for another reason
  */
 export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const { provider = "", model_id: id } = context.params;
@@ -75,10 +76,9 @@ interface ModelRequest extends FormatContext {
 }
 
 function answerModel(request: Request, { id, context, format }: ModelRequest): Promise<Response> {
-  const { gateway, caller } = context;
-  const found = gateway.catalog.find(id);
-  const [model] = found === undefined ? [] : visibleModels([found], context, format);
-  if (model === undefined) throw missingModel(id, { gateway, caller: requireCaller(caller) }).error;
+  const lookup = { gateway: context.gateway, caller: requireCaller(context.caller) };
+  const [model] = visibleModels([findPermitted(id, lookup)], context, format);
+  if (model === undefined) throw missingModel(id, lookup).error;
   return jsonWithEtag(request, formatModel(model, { context, format }));
 }
 

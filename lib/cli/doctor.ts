@@ -83,7 +83,7 @@ export async function doctor(
 function settingFindings(loaded: LoadedConfig): Finding[] {
   const { path, variable } = loaded;
   const source = path ?? variable;
-  const what = source === undefined ? "There is no file: the built-in one is valid" : `"${source}" is valid`;
+  const what = source === undefined ? "There is no file; the built-in configuration is valid" : `"${source}" is valid`;
   const warnings = configWarnings(loaded, Date.now()).map(warningText);
   return [
     { about: "configuration", level: "ok", what },

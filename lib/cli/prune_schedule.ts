@@ -12,7 +12,6 @@ const ROUND_INTERVAL_MS = 3_600_000;
 /** Pause between two steps of a round, in milliseconds, so that requests are served in between. */
 const PAUSE_MS = 20;
 
-/** Parts of the gateway that pruning needs. */
 type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
 
 /**

@@ -8,7 +8,6 @@ const ROUND_PAUSE_MS = 2_000;
 /** Pause between two steps of a round, in milliseconds, so that requests are served in between. */
 const STEP_PAUSE_MS = 20;
 
-/** Parts of the gateway that have the sums and the log. */
 type SummedGateway = Pick<Gateway, "store" | "log">;
 
 /**

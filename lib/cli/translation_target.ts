@@ -6,7 +6,6 @@ import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { isVendorName, protocolsOf, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { UsageError } from "./arguments.ts";
 
-/** Default vendor of each protocol. */
 const DEFAULT_VENDORS: Readonly<Record<Protocol, VendorName>> = {
   chat: "openai-compatible",
   responses: "openai",
@@ -18,7 +17,6 @@ const DEFAULT_VENDORS: Readonly<Record<Protocol, VendorName>> = {
 export interface TranslationTarget {
   /** Codec of the client's protocol. */
   codec: Codec;
-  /** Protocol of the upstream. */
   protocol: Protocol;
   vendorName: VendorName;
   vendor: Vendor;

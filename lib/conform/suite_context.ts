@@ -11,7 +11,6 @@ export interface Subject {
   /** Base URL of the gateway, without a trailing slash and without `/v1`. */
   origin: string;
   key: string;
-  /** Id of the text model. */
   model: string;
   /** Absent: images are not tested. */
   imageModel?: string;

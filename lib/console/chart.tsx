@@ -39,11 +39,9 @@ export interface ChartStep {
 export interface ChartPart {
   /** CSS class that sets its color. */
   class: string;
-  /** Values by step. */
   values: readonly number[];
 }
 
-/** Options of every chart. */
 interface ChartOptions {
   /** Description for screen readers. */
   label: string;

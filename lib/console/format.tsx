@@ -150,7 +150,6 @@ export function Table({ columns, rows, total, empty }: {
   );
 }
 
-/** Content of a cell. */
 type Cell = VNode | string | number;
 
 function Row(

@@ -79,7 +79,7 @@ function healthCells(
   row: HealthRow | undefined,
   { isFailing, failure }: { isFailing: (row: HealthRow) => boolean; failure: TargetFailure | undefined },
 ): (VNode | string)[] {
-  if (row === undefined) return [<span class="dim">not asked</span>, "–", "–", "–", "–"];
+  if (row === undefined) return [<span class="dim">no requests</span>, "–", "–", "–", "–"];
   const { state, until, failures, samples, recent_answers, recent_attempts, first_ms, tokens_per_second } = row;
   return [
     <div class={failure === undefined ? undefined : "wrap"}>

@@ -31,7 +31,6 @@ const MAX_LINES = 8;
 /** Used share of a budget, in percent, from which it is listed. */
 const NEAR_END_PERCENT = 80;
 
-/** The choices in the query. */
 interface Choice {
   period: keyof typeof PERIODS;
   by: TimeSeriesQuery["by"];

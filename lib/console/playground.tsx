@@ -21,7 +21,6 @@ const JSON_LINES = "application/x-ndjson";
 /** Reports new text of an answer. `side` is the index of its model among those that are compared. */
 type Progress = (side: number, text: string) => void;
 
-/** A request to send, and how. */
 interface SendOptions {
   context: RouteContext;
   submitted: PlaygroundRequest;

@@ -27,7 +27,6 @@ export class PlaygroundAnswer {
     this.#endpoint = endpoint;
   }
 
-  /** Tool calls, in order. */
   get calls(): ToolCallText[] {
     return [...this.#calls.values()];
   }

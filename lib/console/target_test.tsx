@@ -58,7 +58,6 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
   });
 }
 
-/** The outcome of a test. */
 interface TestResult {
   /** HTTP status that a client would get. */
   status: number;

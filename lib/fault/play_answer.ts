@@ -137,7 +137,6 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
   return await sendWhole(connection, text, typeHeaders(request));
 }
 
-/** Sends a streamed answer. */
 async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   await connection.send(head({ ...typeOf(request), "transfer-encoding": "chunked" }));
   if (fault?.name === "bom") await sendChunk(connection, "\ufeff");

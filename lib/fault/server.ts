@@ -61,7 +61,6 @@ export class FaultServer implements AsyncDisposable {
     this.url = `http://${parts.hostname.includes(":") ? `[${parts.hostname}]` : parts.hostname}:${port}`;
   }
 
-  /** Number of open connections. */
   get open(): number {
     return this.#open.size;
   }
@@ -142,7 +141,6 @@ export class FaultServer implements AsyncDisposable {
     }
   }
 
-  /** Counts what is sent. */
   #counted(connection: FaultConnection): FaultConnection {
     return {
       ...connection,

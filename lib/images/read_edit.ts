@@ -19,12 +19,9 @@ export const editSchema = z.looseObject({
   input_fidelity: z.enum(["high", "low"]).nullish(),
 });
 
-/** Fields whose text is a number. */
 const NUMBER_FIELDS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
-/** Fields whose text is a boolean. */
 const BOOLEAN_FIELDS: ReadonlySet<string> = new Set(["stream"]);
 
-/** Fields of a form by kind. */
 interface FormFields {
   texts: JsonObject;
   images: File[];

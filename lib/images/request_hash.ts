@@ -24,7 +24,6 @@ async function hashBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Copies a value with the members of all objects sorted. */
 function sortMembers(value: Json): Json {
   if (Array.isArray(value)) return value.map(sortMembers);
   if (!isObject(value)) return value;

@@ -11,7 +11,6 @@ export interface MemoryLimiter extends Limiter {
   readonly size: number;
 }
 
-/** The windows of one owner of limits, by unit. */
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
 /** The reservation of an admitted request. */
@@ -91,7 +90,6 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** The windows of all owners of limits. */
 class LimitWindows {
   readonly #counts = new Map<string, Counts>();
   /** Removes idle owners gradually. */

@@ -32,7 +32,6 @@ export class Heap {
     this.#keys[this.#size++] = key;
   }
 
-  /** Adds a key. */
   push(key: number): void {
     this.append(key);
     const keys = this.#keys;

@@ -11,13 +11,11 @@ import type { ResponseOwner, SharedResponses } from "./recall.ts";
 import type { KeptResponse } from "./recent_responses.ts";
 import { openResponse, sealResponse } from "./seal_response.ts";
 
-/** Prefix of all keys. */
 const PREFIX = "sluice:recall";
 
 /** Shortest interval between two log lines about an unreachable Redis, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Connect timeout, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */
@@ -133,7 +131,6 @@ async function run(commands: ChainableCommander): Promise<void> {
   for (const [error] of results) if (error !== null) throw error;
 }
 
-/** Returns the keys of a response and of its items. */
 function keysOf(keyId: string, { id, items }: KeptResponse): string[] {
   return [responseKey({ keyId }, id), ...items.map((item) => itemKey({ keyId }, item.id))];
 }

@@ -354,7 +354,6 @@ export class BodyEdits {
     this.#body = body;
   }
 
-  /** Removes a member. */
   remove(name: string): void {
     this.#values[name] = undefined;
     this.#texts[name] = undefined;

@@ -54,7 +54,6 @@ async function countAndFit(
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
 }
 
-/** Returns a function that counts a prompt at its first call. */
 function countOnce(prompt: Prompt, limit: number): () => Promise<number> {
   let count: Promise<number> | undefined;
   return () => count ??= countAtMost(prompt, limit);

@@ -16,7 +16,6 @@ import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 interface ScreenedList {
   /** The tools that stay. */
   tools: Json[];
-  /** Paths in the list to cut out of its text. */
   cuts: JsonPath[];
 }
 

@@ -9,7 +9,6 @@ export type ChainHead = Pick<KeptEntry, "seq" | "check">;
 export interface ChainedEntries {
   /** For each given entry, whether it is new. */
   isNew: boolean[];
-  /** The new entries. */
   kept: KeptEntry[];
   /** The rows of the new entries, in the order of `ENTRY_COLUMNS`. */
   rows: ColumnValue[][];

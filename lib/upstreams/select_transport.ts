@@ -28,7 +28,6 @@ export interface RequestTrace {
 export interface TransportSelectorOptions {
   /** Address of the upstream. */
   url: string;
-  /** Configured transport. */
   configured: TransportKind | "auto";
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: ReadEnvironment;

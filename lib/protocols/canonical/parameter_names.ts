@@ -19,7 +19,6 @@ export interface ParameterNames {
   verbosity: string;
   /** Citations of an earlier answer. */
   citations: string;
-  /** Name of a file in a message. */
   fileName: string;
   reasoning: string;
   /** The choice between a budget and adaptive reasoning. */

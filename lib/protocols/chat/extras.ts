@@ -1,5 +1,5 @@
 /** The features of chat requests that cost more than tokens or need permission. */
-import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 
 /** Members of OpenAI's API and of other vendors' extensions. */
 export const chatExtras: ExtrasTable = {
@@ -14,6 +14,7 @@ export const chatExtras: ExtrasTable = {
     // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
     deferred: { asks: "unpriced" },
     ...HOSTS_MEMBERS,
+    ...otherLimits(["max_tokens", "max_completion_tokens", "n"]),
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
   },
   plainTools: new Set(["function", "custom"]),

@@ -4,7 +4,6 @@
 export interface JsonEndFinder {
   /** True once the outermost object or array is closed. */
   readonly complete: boolean;
-  /** Reads the next piece of the text. */
   push(piece: string): void;
 }
 

@@ -16,7 +16,6 @@ export interface DeltaWriter {
   finish(): { before: JsonObject[]; last: JsonObject };
 }
 
-/** The block that is open. */
 interface OpenBlockState {
   block: OpenBlock;
   /** True after its first delta. */

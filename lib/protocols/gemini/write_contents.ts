@@ -37,7 +37,6 @@ export function* writeContents(
   return { system, contents };
 }
 
-/** The state of writing one request. */
 interface WriteContext {
   prompt: Prompt;
   target: WriteTarget;

@@ -12,7 +12,6 @@ import { PLACEHOLDER_SIGNATURE, PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID }
 /** Blocks of a message written in one step. */
 export const BLOCKS_PER_STEP = 512;
 
-/** The signature of a text. */
 interface TextSignature {
   value: string;
   /** Number of parts before the signature. */

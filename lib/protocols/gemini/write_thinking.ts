@@ -7,7 +7,6 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { someOf } from "../members.ts";
 
-/** The reasoning that a model supports. */
 type SupportedReasoning = NonNullable<Model["reasoning"]>;
 
 /**
@@ -28,7 +27,6 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
 /** The budget that leaves the decision to the model. */
 const DYNAMIC_BUDGET = -1;
 
-/** Thinking levels by effort. */
 const LEVELS: Readonly<Record<Exclude<Effort, "none">, string>> = {
   minimal: "MINIMAL",
   low: "LOW",

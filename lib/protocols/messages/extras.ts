@@ -1,5 +1,5 @@
 /** The features of messages requests that cost more than tokens or need permission. */
-import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 
 /** Anthropic's members, tools and beta features. */
 export const messagesExtras: ExtrasTable = {
@@ -11,6 +11,7 @@ export const messagesExtras: ExtrasTable = {
     mcp_servers: { asks: "remote_mcp" },
     container: { asks: "vendor_state" },
     ...HOSTS_MEMBERS,
+    ...otherLimits(["max_tokens"]),
     thread: { asks: "vendor_state", code: "thread_unsupported_request" },
     // Another model answers, at its own price. A list is a feature of the gateway, which knows the prices.
     fallbacks: { asks: "unpriced", notLists: true },

@@ -12,7 +12,6 @@ export interface BlockContext {
   issuer: string;
   /** As `Origin.texts`. */
   texts?: PrewrittenJson;
-  /** Returns an id for a call that has none. */
   callId(): string;
   /** Counts text that is kept in memory, in characters. */
   keep(length: number): void;

@@ -4,10 +4,10 @@ import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Model } from "../../catalog/model.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import type { WriteTarget } from "../upstream_codec.ts";
+import { enforcesSchemas, type WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
-import { enforcesSchemas, writeTools } from "./write_tools.ts";
+import { writeTools } from "./write_tools.ts";
 
 /**
  * Writes the body of `POST /v1/messages`, in steps. The body of a client of this protocol is only normalized: defaults

@@ -5,15 +5,10 @@ import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import type { WriteTarget } from "../upstream_codec.ts";
+import { enforcesSchemas, type WriteTarget } from "../upstream_codec.ts";
 
 /** Schema of a tool without parameters. */
 const EMPTY_SCHEMA: JsonObject = { type: "object", properties: {} };
-
-/** True if the model supports structured output. */
-export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
-  return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
-}
 
 /** Writes the tools and the choice, for spreading, in steps. */
 export function* writeTools(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {

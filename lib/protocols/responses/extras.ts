@@ -1,5 +1,5 @@
 /** The features of responses requests that cost more than tokens or need permission. */
-import { type ExtrasTable, HOSTS_MEMBERS } from "../extras.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 
 /**
  * Members and tools of OpenAI. References to earlier responses, conversations, prompts and items are refused elsewhere.
@@ -10,6 +10,7 @@ export const responsesExtras: ExtrasTable = {
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
     ...HOSTS_MEMBERS,
+    ...otherLimits(["max_output_tokens"]),
   },
   callLimit: "max_tool_calls",
   plainTools: new Set([

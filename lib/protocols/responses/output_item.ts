@@ -26,7 +26,6 @@ export interface OutputItem {
   citation(citation: Citation): ResponsesEvent[];
   /** Closes the block; another one may join the item. */
   close(signature?: Signature): ResponsesEvent[];
-  /** Ends the item. */
   done(status: ItemStatus): ResponsesEvent[];
   /** Returns the item as if it ended now; undefined if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;

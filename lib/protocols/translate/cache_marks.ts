@@ -79,7 +79,6 @@ function mayHaveMark(block: ContentBlock): boolean {
   return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
 }
 
-/** Returns the number of marks, as Anthropic counts them. */
 function countMarks({ tools, messages }: Prompt): number {
   const count = (blocks: readonly ContentBlock[]): number =>
     blocks.reduce((sum, block) => {

@@ -120,7 +120,6 @@ export class JournalFile {
     }
   }
 
-  /** Closes the file. */
   close(): void {
     for (const resource of this.#resources) resource.close();
   }

@@ -48,7 +48,7 @@ export interface JournaledLedger extends LedgerStore {
   /** True if requests that cost money may begin, because their entries can be written as far as is known. */
   readonly isWritable: boolean;
   /** Returns whether the store is reachable, and the number of waiting entries. */
-  reach(): StoreReach;
+  reach(): Omit<StoreReach, "isReadable">;
   /** Returns the milliseconds since the store's last answer; `undefined` while it is unreachable. */
   msSinceAnswer(): number | undefined;
   /** Stops the background work and closes the journal. The store stays open. */

@@ -1,6 +1,6 @@
 /** The steps that create the schema of the database. New steps are appended; a released step never changes. */
 import { ALERT_SUBJECTS_STEP, ALERTS_SHAPE } from "./alerts_shape.ts";
-import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
+import { ANSWER_LOCKS_STEP, ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
 import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP, USERS_STEP } from "./ledger_shape.ts";
@@ -24,4 +24,5 @@ export const MIGRATIONS: readonly string[] = [
   SUMS_STEP,
   HOURS_STEP,
   ALERT_SUBJECTS_STEP,
+  ANSWER_LOCKS_STEP,
 ];

@@ -73,7 +73,6 @@ export class Accounts {
     }
   }
 
-  /** Returns what is left of a budget. */
   available(claim: BudgetClaim): Amount {
     return claim.budget - this.#charged(claim) - this.#held(claim);
   }

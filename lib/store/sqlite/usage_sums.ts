@@ -40,7 +40,6 @@ const DAYS: SumTable = {
   figures: [...COUNTS.split(", "), "cost", "overrun"],
 };
 
-/** Figures of a usage report. */
 const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 
 /**

@@ -71,7 +71,6 @@ function beginsLine(text: string, index: number): boolean {
   return index === 0 || /[\n\r\u2028\u2029]/.test(text.charAt(index - 1));
 }
 
-/** The arguments of a directive. */
 interface ReadArguments {
   /** Their end in the text. */
   end: number;

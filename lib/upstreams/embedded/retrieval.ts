@@ -12,11 +12,14 @@ import type {
   RetrievalRequest,
   RetrievalUpstream,
 } from "../../retrieval/types.ts";
+import { embeddingsSchema } from "../../retrieval/read_embeddings.ts";
+import { rerankSchema } from "../../retrieval/read_rerank.ts";
 import { pacedCounter } from "../../retrieval/size.ts";
 import { toBase64 } from "../../retrieval/vectors.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import { characterEnd } from "../../text.ts";
 import { cosineOf, embedInput } from "./embed.ts";
+import { dropUnsupportedMembers } from "../retrieval/unsupported_members.ts";
 import { playFaultOfWhole } from "./fault.ts";
 
 /** Dimensions of the vectors by which documents are compared. */
@@ -27,14 +30,20 @@ const MAX_READ_CHARS = 32_768;
 
 const SCORE_DECIMALS = 6;
 
+/** Members without an effect are accepted if the schemas have them. */
+const EMBEDDINGS_MEMBERS: ReadonlySet<string> = new Set(Object.keys(embeddingsSchema.shape));
+const RERANK_MEMBERS: ReadonlySet<string> = new Set(Object.keys(rerankSchema.shape));
+
 /** Creates the upstream. The configuration allows only `embed`, `rerank` and `fault`. */
 export function createEmbeddedRetrieval(): RetrievalUpstream {
   return {
     async embed(call) {
+      dropUnsupportedMembers(call, EMBEDDINGS_MEMBERS);
       const hasWrongUsage = await playFault(call, call.request.inputs.findLast((input) => typeof input === "string"));
       return { ...await embedAll(call), ...(hasWrongUsage && { tokens: -5 }) };
     },
     async rerank(call) {
+      dropUnsupportedMembers(call, RERANK_MEMBERS);
       const hasWrongUsage = await playFault(call, call.request.query);
       return { ...await rerankAll(call), ...(hasWrongUsage && { tokens: -5 }) };
     },

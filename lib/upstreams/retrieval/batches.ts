@@ -14,7 +14,6 @@ const ANSWER_CHARS = 48 * 1024 * 1024;
 /** Most characters of a number in an answer, with its comma. */
 const NUMBER_CHARS = 24;
 
-/** Concurrent requests of one call. */
 const CONCURRENCY = 4;
 
 /** Limits of a host. */
