@@ -1,4 +1,4 @@
-/** The embedded models `embed` and `rerank` as one upstream, with `fault` for the same endpoints. */
+/** The answers of the embedded models `embed` and `rerank`, and of `fault` for the same endpoints. */
 import { GatewayError } from "../../errors.ts";
 import { requestedFault } from "../../fault/mod.ts";
 import { scanMembers, writeJson } from "../../json/mod.ts";
@@ -10,7 +10,6 @@ import type {
   RerankRequest,
   RetrievalCall,
   RetrievalRequest,
-  RetrievalUpstream,
 } from "../../retrieval/types.ts";
 import { pacedCounter } from "../../retrieval/size.ts";
 import { toBase64 } from "../../retrieval/vectors.ts";
@@ -27,19 +26,16 @@ const MAX_READ_CHARS = 32_768;
 
 const SCORE_DECIMALS = 6;
 
-/** Creates the upstream. The configuration allows only `embed`, `rerank` and `fault`. */
-export function createEmbeddedRetrieval(): RetrievalUpstream {
-  return {
-    async embed(call) {
-      const hasWrongUsage = await playFault(call, call.request.inputs.findLast((input) => typeof input === "string"));
-      return { ...await embedAll(call), ...(hasWrongUsage && { tokens: -5 }) };
-    },
-    async rerank(call) {
-      const hasWrongUsage = await playFault(call, call.request.query);
-      return { ...await rerankAll(call), ...(hasWrongUsage && { tokens: -5 }) };
-    },
-    close() {},
-  };
+/** Makes embeddings. The configuration allows only `embed` and `fault`. */
+export async function embed(call: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings> {
+  const hasWrongUsage = await playFault(call, call.request.inputs.findLast((input) => typeof input === "string"));
+  return { ...await embedAll(call), ...(hasWrongUsage && { tokens: -5 }) };
+}
+
+/** Ranks documents. The configuration allows only `rerank` and `fault`. */
+export async function rerank(call: RetrievalCall<RerankRequest>): Promise<Reranking> {
+  const hasWrongUsage = await playFault(call, call.request.query);
+  return { ...await rerankAll(call), ...(hasWrongUsage && { tokens: -5 }) };
 }
 
 /** Plays the fault that a text or the model's id asks for. @returns true if the answer reports impossible usage */
