@@ -6,7 +6,6 @@ import { METHODS } from "../lib/server/router.ts";
 
 const FOLDER = "routes";
 const MANIFEST = "routes/manifest.ts";
-const LINE_WIDTH = 120;
 /** Route files that are imported at the start: those that most gateways serve at once. */
 const EAGER = /^(v1\/chat\/completions|anthropic\/v1\/messages|healthz|readyz)\.ts$/;
 
@@ -72,19 +71,13 @@ function nameOf(file: string): string {
 
 /** Returns the row of a route in the manifest. */
 function renderRow({ file, methods }: RouteFile): string {
-  const isLazy = !EAGER.test(file);
   const path = `path: "/${file.slice(0, -".ts".length)}"`;
-  const members = methods.map((method) =>
-    isLazy
-      ? `${method}: lazyHandler(async () => (await import("./${file}")).${method})`
-      : `${method}: ${nameOf(file)}.${method}`
-  );
-  const row = `  { ${path}, handlers: { ${members.join(", ")} } },`;
-  if (!isLazy && row.length <= LINE_WIDTH) return row;
-  const handlers = isLazy
-    ? `handlers: {\n${members.map((member) => `      ${member},\n`).join("")}    }`
-    : `handlers: { ${members.join(", ")} }`;
-  return `  {\n    ${path},\n    ${handlers},\n  },`;
+  if (EAGER.test(file)) {
+    const members = methods.map((method) => `${method}: ${nameOf(file)}.${method}`);
+    return `  { ${path}, handlers: { ${members.join(", ")} } },`;
+  }
+  const members = methods.map((method) => `${method}: lazyHandler(async () => (await import("./${file}")).${method})`);
+  return `  {\n    ${path},\n    handlers: {\n${members.map((member) => `      ${member},\n`).join("")}    },\n  },`;
 }
 
 if (import.meta.main) {

@@ -35,3 +35,10 @@ export function createEmbeddedRetrieval(): RetrievalUpstream {
     close() {},
   };
 }
+
+/** Imports the modules of all these models, one after another. */
+export async function loadEmbeddedModels(): Promise<void> {
+  await import("./echo.ts");
+  await import("./canvas.ts");
+  await import("./retrieval.ts");
+}
