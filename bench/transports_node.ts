@@ -3,7 +3,8 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { GatewayError } from "../lib/errors.ts";
 import { joinPieces } from "../lib/http1/mod.ts";
-import { type RequestTimer, RequestTimers } from "../lib/http1/request_timers.ts";
+import { RequestTimer } from "../lib/http1/request_timer.ts";
+import { PhaseTimers } from "../lib/phase_timers.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */
@@ -15,7 +16,7 @@ const HEAD_BYTES = 64 * 1024;
 
 /** State that the calls of one transport share. */
 interface ClientState {
-  deadlines: RequestTimers;
+  deadlines: PhaseTimers;
   agentFor(protocol: string): http.Agent;
   /** Ends the reading of rests. */
   released: Set<() => void>;
@@ -28,7 +29,7 @@ interface ClientState {
 export function createNodeTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const options = { keepAlive: idleConnections > 0, maxFreeSockets: idleConnections, scheduling: "lifo" as const };
   const agents = { http: new http.Agent(options), https: new https.Agent(options) };
-  const deadlines = new RequestTimers();
+  const deadlines = new PhaseTimers({ lingers: true });
   const shared: ClientState = {
     deadlines,
     agentFor: (protocol) => protocol === "https:" ? agents.https : agents.http,
@@ -72,7 +73,7 @@ function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Cli
     head.reject(error);
   };
   const leave = { handleEvent: () => fail(signal.reason) };
-  const watch = shared.deadlines.start(limits, { fail });
+  const watch = new RequestTimer(shared.deadlines, { limits, call: { fail } });
   const finish = () => {
     watch.stop();
     signal.removeEventListener("abort", leave);

@@ -1,147 +1,87 @@
 /**
- * Cheap timers for the phases of requests. All share one runtime timer, because setting and clearing one takes 2 µs.
+ * Cheap timers for the phases of requests, upstream calls and streams. They count the ticks of one interval instead of
+ * reading a clock: setting and clearing a timer of the runtime takes 2 µs.
  */
 import { type UnorderedItem, UnorderedList } from "./unordered_list.ts";
 
-/** A timer for one phase: it expires once unless it is cleared before. */
-export interface Timer extends UnorderedItem {
-  /** Time at which it expires, by `PhaseTimers.now`. */
-  readonly due: number;
-  readonly expire: () => void;
-}
-
-/** A phase of a stream with a time limit. */
+/** A phase with a time limit. */
 export interface Phase {
-  /** Longest duration, in milliseconds. */
+  /** Longest duration, in milliseconds. It is read at each tick. */
   readonly ms: number;
   /** Called once if the phase lasts longer. */
   readonly expire: () => void;
 }
 
-/** Lateness that a timer may have, in milliseconds, so that one runtime timer serves many. */
-const GRAIN_MS = 10;
-/** Longest time between two checks of the timers, in milliseconds. The clock learns of a blocked process from them. */
-const MAX_WAIT_MS = 1_000;
-/** Lateness of a check from which on the process was blocked, in milliseconds. */
-const BLOCKED_MS = 500;
-/** Interval between two checks of the phases of streams, in milliseconds. */
-const TICK_MS = 100;
-/**
- * Lateness that a stream's phase may have, in milliseconds. A caller with a deadline sets the phase that much shorter.
- */
+/** What counts ticks. */
+export interface Ticking extends UnorderedItem {
+  /** Counts a tick. @returns true if a phase has lasted too long */
+  tick(): boolean;
+  /** Handles a phase that has lasted too long; does nothing if it has ended meanwhile. */
+  expire(): void;
+}
+
+/** Interval between two ticks, in milliseconds. */
+export const TICK_MS = 20;
+/** Lateness that a timer may have, in milliseconds. A caller with a deadline sets its phase that much shorter. */
 export const MAX_LATE_MS = 2 * TICK_MS;
 
-/** The timers of one app. */
+/**
+ * The timers of one server or client. While the process is blocked there are no ticks, so that this time counts against
+ * no client and no upstream.
+ */
 export class PhaseTimers {
-  readonly #timers = new UnorderedList<Timer>();
-  readonly #streams = new UnorderedList<StreamTimer>();
-  #holders = 0;
-  #timeout: ReturnType<typeof setTimeout> | undefined;
-  /** Time of the next check, by `performance.now()`. */
-  #nextCheck = Infinity;
-  #blockedMs = 0;
+  readonly #timers = new UnorderedList<Ticking>();
   #interval: ReturnType<typeof setInterval> | undefined;
-
-  /** Keeps the runtime timer armed until `release`, even while no timer is set. */
-  hold(): void {
-    this.#holders++;
-  }
-
-  /** Ends one `hold`. */
-  release(): void {
-    if (--this.#holders === 0) this.#disarm();
-  }
+  #lingers: boolean;
 
   /**
-   * Returns a time in milliseconds that stops while the process is blocked or stopped. It notices blocks from 0.5 s on,
-   * while a timer is set, and counts up to a second of each.
+   * @param options `lingers`: until `close`, the interval ends at its first tick without timers, not with the last timer:
+   * starting and ending it for each request would take 4 µs
    */
-  now(): number {
-    const real = performance.now();
-    const lateMs = real - this.#nextCheck;
-    if (lateMs > BLOCKED_MS) {
-      this.#blockedMs += lateMs;
-      this.#nextCheck = real;
-    }
-    return real - this.#blockedMs;
+  constructor({ lingers = false }: { lingers?: boolean } = {}) {
+    this.#lingers = lingers;
   }
 
-  /**
-   * Sets a timer that expires after `ms` milliseconds, or up to 10 later. Timers may expire in any order. Time in which
-   * the process is blocked does not count, by `now`.
-   */
-  set(ms: number, expire: () => void): Timer {
-    const now = this.now();
-    const timer = { due: now + ms, expire, at: -1 };
-    this.#timers.add(timer);
-    if (timer.due + this.#blockedMs < this.#nextCheck) this.#arm(timer.due, now);
+  /** Starts a timer that expires after `ms` milliseconds, or up to 40 later. */
+  set(ms: number, expire: () => void): PhaseTimer {
+    const timer = new PhaseTimer(this);
+    timer.begin({ ms, expire });
     return timer;
   }
 
-  /** Clears a timer; does nothing if it has expired or was cleared before. */
-  clear(timer: Timer): void {
-    this.#timers.delete(timer);
-    if (this.#holders === 0) this.#disarm();
+  /** Ends the interval with the last timer. */
+  close(): void {
+    this.#lingers = false;
+    this.#stopIfIdle();
   }
 
-  /** Creates a timer for the successive phases of one stream. */
-  stream(): StreamTimer {
-    return new StreamTimer(this);
-  }
-
-  /** Starts the ticks of a stream's timer. For `StreamTimer` only. */
-  add(timer: StreamTimer): void {
-    this.#streams.add(timer);
+  /** Starts the ticks of a timer that has none. */
+  add(timer: Ticking): void {
+    this.#timers.add(timer);
     this.#interval ??= setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Stops the ticks of a stream's timer. For `StreamTimer` only. */
-  delete(timer: StreamTimer): void {
-    this.#streams.delete(timer);
-    if (this.#streams.items.length > 0) return;
-    clearInterval(this.#interval);
-    this.#interval = undefined;
+  /** Stops the ticks of a timer. */
+  delete(timer: Ticking): void {
+    this.#timers.delete(timer);
+    if (!this.#lingers) this.#stopIfIdle();
   }
 
   #tick(): void {
-    const expired = this.#streams.items.filter((timer) => timer.tick(TICK_MS));
+    const expired = this.#timers.items.filter((timer) => timer.tick());
     for (const timer of expired) timer.expire();
+    this.#stopIfIdle();
   }
 
-  #arm(due: number, now: number): void {
-    clearTimeout(this.#timeout);
-    const waitMs = Math.min(due - now, MAX_WAIT_MS);
-    this.#nextCheck = now + this.#blockedMs + waitMs;
-    this.#timeout = setTimeout(() => this.#check(), waitMs + 1);
-  }
-
-  #disarm(): void {
+  #stopIfIdle(): void {
     if (this.#timers.items.length > 0) return;
-    clearTimeout(this.#timeout);
-    this.#timeout = undefined;
-    this.#nextCheck = Infinity;
-  }
-
-  #check(): void {
-    const now = this.now();
-    this.#nextCheck = Infinity;
-    for (const timer of this.#timers.items.filter(({ due }) => due <= now)) {
-      // A timer that expired just before may have cleared this one.
-      if (timer.at < 0) continue;
-      this.clear(timer);
-      timer.expire();
-    }
-    const next = this.#timers.items.reduce((least, { due }) => Math.min(least, due), Infinity);
-    if (next + this.#blockedMs < this.#nextCheck) this.#arm(Math.max(next, now + GRAIN_MS), now);
+    clearInterval(this.#interval);
+    this.#interval = undefined;
   }
 }
 
-/**
- * The timer of one stream, which is in one phase at a time. It counts ticks instead of reading a clock for each event.
- * Ticks also stop while the process is blocked, so that this time is not counted against upstream or client. A phase
- * expires up to 200 ms late and never early.
- */
-export class StreamTimer implements UnorderedItem {
+/** A timer, which is in one phase at a time or in none. A phase expires up to 40 ms late and never early. */
+export class PhaseTimer implements Ticking {
   at = -1;
   readonly #timers: PhaseTimers;
   #phase: Phase | undefined;
@@ -159,7 +99,7 @@ export class StreamTimer implements UnorderedItem {
     if (this.at < 0) this.#timers.add(this);
   }
 
-  /** Time in the present phase, in milliseconds, to about 100. */
+  /** Time in the present phase, in milliseconds, to about 20. */
   get elapsedMs(): number {
     return Math.max(0, this.#elapsedMs);
   }
@@ -170,13 +110,21 @@ export class StreamTimer implements UnorderedItem {
     this.#timers.delete(this);
   }
 
-  /** Counts a tick. For `PhaseTimers` only. @returns whether the present phase has lasted too long */
-  tick(ms: number): boolean {
-    this.#elapsedMs += ms;
+  /** Lets time pass that does not count, until `resume`. */
+  pause(): void {
+    this.#timers.delete(this);
+  }
+
+  /** Ends a pause, unless the phase has ended meanwhile. */
+  resume(): void {
+    if (this.#phase !== undefined && this.at < 0) this.#timers.add(this);
+  }
+
+  tick(): boolean {
+    this.#elapsedMs += TICK_MS;
     return this.#phase !== undefined && this.#elapsedMs >= this.#phase.ms;
   }
 
-  /** Ends the present phase and calls its `expire`, if it has lasted too long. For `PhaseTimers` only. */
   expire(): void {
     const phase = this.#phase;
     if (phase === undefined || this.#elapsedMs < phase.ms) return;

@@ -91,7 +91,6 @@ function formatV4(value: bigint): string {
   return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 0xffn)).join(".");
 }
 
-/** An address as a number. */
 interface Address {
   /** Address length in bits. */
   size: 32 | 128;

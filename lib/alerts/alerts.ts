@@ -16,7 +16,6 @@ import { Worker } from "./worker.ts";
 /** Interval of checks for budget alerts and due deliveries, in milliseconds. */
 const CHECK_MS = 5_000;
 
-/** Interval of pruning, in milliseconds. */
 const PRUNE_MS = 3_600_000;
 
 /** Retention of delivered alerts, in milliseconds. */
@@ -113,7 +112,6 @@ class LineWatch {
   }
 }
 
-/** Dependencies of the loops. */
 interface AlertLoopParts {
   current: () => Gateway;
   write: (entry: LogEntry) => void;

@@ -4,7 +4,6 @@ import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Default number of concurrent checks. */
 const DEFAULT_CONCURRENCY = 4;
 /** Largest number of concurrent checks. */
 const MAX_CONCURRENCY = 32;

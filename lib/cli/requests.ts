@@ -89,7 +89,6 @@ function find(parts: RequestParts, texts: RequestTexts) {
 
 /** Titles of the table's columns. */
 const HEADER = ["RECEIVED", "KEY", "GROUP", "MODEL", "UPSTREAM", "STATUS", "OUTCOME", "MS", "COST USD", "ID"];
-/** Columns that are aligned to the right. */
 const RIGHT = [HEADER.indexOf("MS"), HEADER.indexOf("COST USD")];
 
 function cells(

@@ -10,10 +10,10 @@ import { localAdminOf, readLocalBudgets, startLiveGateway, startReloading } from
 import { openLoadedConfig } from "./loaded_config.ts";
 import { flushKeys, startMaintenance } from "./maintenance.ts";
 import { openStores } from "./open_stores.ts";
-import { writeErr } from "./output.ts";
+import { writeErr, writeOut } from "./output.ts";
 import { openServeLog } from "./serve_log.ts";
 import { listenForStopSignals, type ShutdownOutcome, shutDownServer, type StopSignals } from "./shutdown.ts";
-import { welcome } from "./welcome.ts";
+import { welcomeText } from "./welcome.ts";
 
 /** Time to close the store after a second signal, in milliseconds. The store is not harmed if that takes longer. */
 const CLOSE_MS = 200;
@@ -63,7 +63,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     const endReloading = startReloading(current(), { path, since: performance.timeOrigin });
     alerts.start(current);
     try {
-      await welcome({ gateway: current(), servers, flags });
+      writeOut(await welcomeText({ gateway: current(), servers, flags }));
       await first;
       endReloading();
       const outcome = await end(current(), { servers, drain, second });

@@ -69,29 +69,6 @@ class LengthBody implements BodyReader {
   }
 }
 
-class ChunkedBody implements BodyReader {
-  readonly #decoder = new ChunkedDecoder();
-  readonly left = undefined;
-
-  get done(): boolean {
-    return this.#decoder.done;
-  }
-
-  take(inbox: ReceiveBuffer): Uint8Array | undefined {
-    const decoder = this.#decoder;
-    if (decoder.done || inbox.start === inbox.end) return undefined;
-    decoder.decode(inbox.buffer, { from: inbox.start, to: inbox.end });
-    inbox.start = decoder.consumed;
-    return decoder.end > decoder.start ? inbox.buffer.subarray(decoder.start, decoder.end) : undefined;
-  }
-
-  skip(): void {}
-
-  end(): void {
-    if (!this.done) throw new ConnectionEnded("the last chunk");
-  }
-}
-
 class CloseBody implements BodyReader {
   done = false;
   readonly left = undefined;
@@ -125,8 +102,8 @@ const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
 
 type State = "size" | "extension" | "size end" | "data" | "data end" | "data LF" | "trailer" | "trailer LF" | "done";
 
-/** Decodes one chunked body, whatever pieces it arrives in. Trailers are checked and discarded. */
-class ChunkedDecoder {
+/** A chunked body, whatever pieces it arrives in. Trailers are checked and discarded. */
+class ChunkedBody implements BodyReader {
   #state: State = "size";
   /** Digits of the size so far. */
   #digits = 0;
@@ -135,45 +112,41 @@ class ChunkedDecoder {
   /** Missing bytes of the current chunk; while its size is read, the size so far. */
   #left = 0;
   #trailer = "";
+  readonly left = undefined;
 
-  /** Start of the data of the last call. */
-  start = 0;
-  /** End of the data of the last call. */
-  end = 0;
-  /** Position at which the last call stopped: after the end of the body, or after all bytes. */
-  consumed = 0;
-
-  /** True at the end of the body. */
   get done(): boolean {
     return this.#state === "done";
   }
 
-  /**
-   * Decodes `bytes` in place between `from` and `to`. Afterwards the data is contiguous between `start` and `end`. The
-   * encoded bytes are overwritten.
-   * @throws {MalformedResponse}
-   */
-  decode(bytes: Uint8Array, { from, to }: { from: number; to: number }): void {
-    let at = from;
-    let out = from;
-    this.start = from;
-    while (at < to && this.#state !== "done") {
+  /** Decodes in place: the data of several chunks is moved together, over the encoded bytes. */
+  take(inbox: ReceiveBuffer): Uint8Array | undefined {
+    const { buffer, end } = inbox;
+    let at = inbox.start;
+    let dataStart = at;
+    let dataEnd = at;
+    while (at < end && this.#state !== "done") {
       if (this.#state !== "data") {
-        this.#readByte(bytes[at] ?? 0);
+        this.#readByte(buffer[at] ?? 0);
         at++;
         continue;
       }
-      const size = Math.min(this.#left, to - at);
-      // The first data of a call need not be moved.
-      if (out === this.start) this.start = out = at;
-      else bytes.copyWithin(out, at, at + size);
-      out += size;
+      const size = Math.min(this.#left, end - at);
+      // The first data need not be moved.
+      if (dataEnd === dataStart) dataStart = dataEnd = at;
+      else buffer.copyWithin(dataEnd, at, at + size);
+      dataEnd += size;
       at += size;
       this.#left -= size;
       if (this.#left === 0) this.#state = "data end";
     }
-    this.end = out;
-    this.consumed = at;
+    inbox.start = at;
+    return dataEnd > dataStart ? buffer.subarray(dataStart, dataEnd) : undefined;
+  }
+
+  skip(): void {}
+
+  end(): void {
+    if (!this.done) throw new ConnectionEnded("the last chunk");
   }
 
   #readByte(byte: number): void {

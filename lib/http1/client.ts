@@ -4,20 +4,21 @@ import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import type { ClientState } from "./response_reader.ts";
 import { exchange, Http1Exchange } from "./exchange.ts";
-import { RequestTimers } from "./request_timers.ts";
-import { HeadCache, type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
+import { PhaseTimers } from "../phase_timers.ts";
+import { type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
 import { ConnectionPool } from "./pool.ts";
 import type { AddressPolicy } from "./dialer.ts";
 import type { HeaderFilter } from "./response_head.ts";
 import type { Http1Request, Http1Response } from "./types.ts";
 
-/** Most URLs whose pools and heads are cached. */
+/** Most URLs whose routes are cached. */
 const MAX_ROUTES = 1_024;
 
-/** Connection pool and cached head of the requests to one URL. */
+/** Connection pool and address of the requests to one URL. */
 interface UrlRoute {
   pool: ConnectionPool;
-  heads: HeadCache;
+  host: string;
+  target: string;
 }
 
 /** Options of a client's connections. */
@@ -56,7 +57,7 @@ export function createHttp1Client(
 ): Http1Client {
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
-  const timers = new RequestTimers();
+  const timers = new PhaseTimers({ lingers: true });
   const shared: ClientState = { released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {
@@ -71,7 +72,7 @@ export function createHttp1Client(
       tls,
     }, { idleConnections, idleMs, addresses });
     pools.set(key, pool);
-    const route = { pool, heads: new HeadCache({ host, target: pathname + search }) };
+    const route = { pool, host, target: pathname + search };
     if (routes.size >= MAX_ROUTES) routes.clear();
     routes.set(url, route);
     return route;
@@ -82,13 +83,10 @@ export function createHttp1Client(
     body: OutgoingBody,
   ): Promise<Http1Response> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    const { pool, heads } = routeOf(url);
+    const { pool, host, target } = routeOf(url);
     let packed: PackedRequest;
     try {
-      packed = packRequest(heads.begin({ headers, closes: !pool.reusesConnections }), {
-        body,
-        bodyBytes,
-      });
+      packed = packRequest({ target, host, headers, closes: !pool.reusesConnections, body, bodyBytes });
     } catch (cause) {
       return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
     }

@@ -3,7 +3,8 @@ import { GatewayError } from "../errors.ts";
 import { type ClientState, ResponseReader } from "./response_reader.ts";
 import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./errors.ts";
 import type { ConnectionPool, Http1Connection } from "./pool.ts";
-import type { RequestTimer, RequestTimers } from "./request_timers.ts";
+import { RequestTimer } from "./request_timer.ts";
+import type { PhaseTimers } from "../phase_timers.ts";
 import {
   findHeadEnd,
   type HeaderFilter,
@@ -29,9 +30,9 @@ export class Http1Exchange implements RequestSender {
   writer: RequestWriter | undefined;
   readonly timer: RequestTimer;
 
-  constructor(signal: AbortSignal, { timers, limits }: { timers: RequestTimers; limits: PhaseLimits }) {
+  constructor(signal: AbortSignal, { timers, limits }: { timers: PhaseTimers; limits: PhaseLimits }) {
     this.#signal = signal;
-    this.timer = timers.start(limits, this);
+    this.timer = new RequestTimer(timers, { limits, call: this });
     signal.addEventListener("abort", this);
   }
 
@@ -123,9 +124,18 @@ export async function exchange(
       let head: ResponseHead | undefined;
       let framing: ResponseFraming;
       try {
-        const headReader = new HeadReader(connection, shared.keepsHeader);
-        while ((head = headReader.take()) === undefined) {
-          if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
+        for (let searched = 0, interim = 0; head === undefined || head.status < 200;) {
+          head = takeHead(connection, searched, shared.keepsHeader);
+          if (head === undefined) {
+            searched = connection.end - connection.start;
+            if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
+            continue;
+          }
+          searched = 0;
+          if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that was not requested");
+          if (head.status < 200 && ++interim > MAX_INTERIM) {
+            throw new MalformedResponse("There are too many interim answers");
+          }
         }
         framing = readFraming(head);
       } catch (error) {
@@ -198,37 +208,6 @@ const MAX_INTERIM = 16;
 
 /** The bytes with which every HTTP/1 response begins. */
 const PREFIX = [..."HTTP/1."].map((char) => char.charCodeAt(0));
-
-/** Searches the received bytes for the final head. The caller reads more bytes, which saves a promise. */
-class HeadReader {
-  readonly #connection: Http1Connection;
-  /** Number of received bytes that were already searched. */
-  #searched = 0;
-  #interim = 0;
-  readonly #keepsHeader: HeaderFilter | undefined;
-
-  constructor(connection: Http1Connection, keepsHeader: HeaderFilter | undefined) {
-    this.#connection = connection;
-    this.#keepsHeader = keepsHeader;
-  }
-
-  /** Returns the final head; undefined until all of it has arrived. @throws {MalformedResponse | HttpVersionError} */
-  take(): ResponseHead | undefined {
-    const connection = this.#connection;
-    const keepsHeader = this.#keepsHeader;
-    for (
-      let head = takeHead(connection, this.#searched, keepsHeader);
-      head;
-      head = takeHead(connection, 0, keepsHeader)
-    ) {
-      if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that was not requested");
-      if (head.status >= 200) return head;
-      if (++this.#interim > MAX_INTERIM) throw new MalformedResponse("There are too many interim answers");
-    }
-    this.#searched = connection.end - connection.start;
-    return undefined;
-  }
-}
 
 /** Consumes the next head; returns undefined if it is incomplete. A connection buffers at most `HEAD_BYTES` of it. */
 function takeHead(

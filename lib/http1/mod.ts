@@ -3,6 +3,6 @@ export { joinPieces } from "./pack_request.ts";
 export { HttpVersionError } from "./errors.ts";
 export { createHttp1Client } from "./client.ts";
 export { Dialer } from "./dialer.ts";
-export { type RequestTimer, RequestTimers } from "./request_timers.ts";
+export { RequestTimer } from "./request_timer.ts";
 export { type HeaderFilter, RESPONSE_HEADERS, type ResponseHeader } from "./response_head.ts";
 export type { Http1Request, Http1Response } from "./types.ts";

@@ -1,6 +1,6 @@
 /** Writes a request to a connection. Its response may arrive meanwhile. */
 import type { Http1Connection } from "./pool.ts";
-import { type PackedRequest, writeLatin1 } from "./pack_request.ts";
+import { joinPieces, type PackedRequest } from "./pack_request.ts";
 
 const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
 
@@ -68,7 +68,9 @@ export class RequestWriter {
   async #writeChunks(from: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     for (let piece = await this.#pull(from); piece !== undefined; piece = await this.#pull(from)) {
       // An empty chunk would end the body.
-      if (piece.length > 0) await this.#connection.write(asChunk(piece));
+      if (piece.length > 0) {
+        await this.#connection.write(joinPieces([`${piece.length.toString(16)}\r\n`, piece, "\r\n"]));
+      }
     }
     await this.#connection.write(LAST_CHUNK);
   }
@@ -97,14 +99,4 @@ export class RequestWriter {
       throw error;
     }
   }
-}
-
-function asChunk(piece: Uint8Array): Uint8Array {
-  const size = `${piece.length.toString(16)}\r\n`;
-  const bytes = new Uint8Array(size.length + piece.length + 2);
-  const dataStart = writeLatin1(size, bytes, 0);
-  bytes.set(piece, dataStart);
-  bytes[dataStart + piece.length] = 13;
-  bytes[dataStart + piece.length + 1] = 10;
-  return bytes;
 }

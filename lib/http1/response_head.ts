@@ -1,4 +1,5 @@
 /** Parses the head of a response. It refuses everything that parsers might read differently. */
+import { Buffer } from "node:buffer";
 import { MalformedResponse } from "./errors.ts";
 
 /** Most bytes of one head. */
@@ -26,23 +27,21 @@ export const RESPONSE_HEADERS = [
 /** Name of a kept header. */
 export type ResponseHeaderName = (typeof RESPONSE_HEADERS)[number];
 
-const TAB = 9, LF = 10, CR = 13, SPACE = 32, ZERO = 48, ONE = 49, FIVE = 53, COLON = 58;
-/** The bit of lower-case letters. Digits and hyphens, the other characters of the kept names, have it, too. */
-const LOWER_CASE_BIT = 0x20;
+const KEPT: ReadonlySet<string> = new Set(RESPONSE_HEADERS);
+const isKept = (name: string): name is ResponseHeaderName => KEPT.has(name);
 
-const VERSION_PREFIX = "HTTP/1.";
-/** Offset of the status code in the status line, and its length. */
-const CODE = VERSION_PREFIX.length + 2;
-const CODE_DIGITS = 3;
+const LF = 10, CR = 13;
 
-/** Classes of bytes, as bits: allowed in names, allowed in values. */
-const IN_NAME = 1, IN_VALUE = 2;
-/** Classes by byte. */
-const CLASSES = Uint8Array.from({ length: 256 }, (_, byte) => {
-  const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(byte));
-  const isValue = byte === TAB || (byte >= SPACE && byte !== 0x7f);
-  return (isName ? IN_NAME : 0) | (isValue ? IN_VALUE : 0);
-});
+/** Matches a whole head, one character per byte, in linear time: no name has a colon, and no value a CR. */
+const HEAD =
+  /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;
+/** Shortest head that may have too many or too long lines, in bytes. */
+const CHECKED_BYTES = 4 * HEAD_LINES;
+
+/** Matches headers with these names in a head, with their trimmed values. The lookahead keeps the time linear. */
+const headersNamed = (names: string) => new RegExp(`\n(${names}):[\t ]*(?![\t ])([^\r]*[^\r\t ])?`, "gi");
+const KEPT_HEADERS = headersNamed(RESPONSE_HEADERS.join("|"));
+const ALL_HEADERS = headersNamed("[^:\r]+");
 
 /** Status line and headers of a response. */
 export interface ResponseHead {
@@ -88,91 +87,23 @@ export function parseHead(
   { start, end }: HeadSpan = { start: 0, end: bytes.length },
   keepsHeader?: HeaderFilter,
 ): ResponseHead {
-  const head = readStatus(bytes, start);
-  const last = end - 2;
-  let lines = 0;
-  let at = lineEnd(bytes, { at: afterValue(bytes, start + CODE + CODE_DIGITS), begin: start });
-  while (at < last) {
-    const colon = afterName(bytes, at);
-    if (colon === at || bytes[colon] !== COLON) throw new MalformedResponse("A line of the head is no header");
-    if (++lines > HEAD_LINES) throw new MalformedResponse("The head has too many lines");
-    const stop = afterValue(bytes, colon + 1);
-    const next = lineEnd(bytes, { at: stop, begin: at });
-    const name = keptHeaderName(bytes, { start: at, end: colon });
-    if (name !== undefined) {
-      const value = valueText(bytes, { start: colon + 1, end: stop });
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
+  const [, minor, status] = HEAD.exec(text) ?? [];
+  if (status === undefined) throw new MalformedResponse("The head is not one of HTTP/1");
+  // The status line comes before the headers, and the empty line and nothing after them.
+  const lines = text.length > CHECKED_BYTES ? text.split("\r\n") : [];
+  if (lines.length - 3 > HEAD_LINES || lines.some(({ length }) => length + 2 > LINE_BYTES)) {
+    throw new MalformedResponse("The head has too many lines, or one that is too long");
+  }
+  const head: ResponseHead = { minor: minor === "0" ? 0 : 1, status: Number(status), headers: {} };
+  for (const [, spelled = "", value = ""] of text.matchAll(keepsHeader === undefined ? KEPT_HEADERS : ALL_HEADERS)) {
+    const name = spelled.toLowerCase();
+    if (isKept(name)) {
       const previous = head.headers[name];
       head.headers[name] = previous === undefined ? value : `${previous}, ${value}`;
-    } else if (keepsHeader !== undefined) {
-      const other = String.fromCharCode(...bytes.subarray(at, colon)).toLowerCase();
-      if (keepsHeader(other)) (head.others ??= []).push([other, valueText(bytes, { start: colon + 1, end: stop })]);
-    }
-    at = next;
+    } else if (keepsHeader?.(name) === true) (head.others ??= []).push([name, value]);
   }
-  if (at !== last) throw new MalformedResponse("The head does not end where its last line does");
   return head;
-}
-
-/** Reads the status line up to its reason phrase. */
-function readStatus(bytes: Uint8Array, start: number): ResponseHead {
-  let isStatus = true;
-  for (let at = 0; at < VERSION_PREFIX.length; at++) isStatus &&= bytes[start + at] === VERSION_PREFIX.charCodeAt(at);
-  const minor = bytes[start + VERSION_PREFIX.length];
-  let status = 0;
-  for (let at = start + CODE; at < start + CODE + CODE_DIGITS; at++) {
-    const digit = (bytes[at] ?? 0) - ZERO;
-    isStatus &&= digit >= 0 && digit <= 9;
-    status = status * 10 + digit;
-  }
-  const first = bytes[start + CODE] ?? 0;
-  const after = bytes[start + CODE + CODE_DIGITS];
-  isStatus &&= bytes[start + CODE - 1] === SPACE && first >= ONE && first <= FIVE && (after === SPACE || after === CR);
-  if (!isStatus || (minor !== ZERO && minor !== ONE)) throw new MalformedResponse("The status line is none of HTTP/1");
-  return { minor: minor === ZERO ? 0 : 1, status, headers: {} };
-}
-
-function afterName(bytes: Uint8Array, from: number): number {
-  let at = from;
-  while (((CLASSES[bytes[at] ?? 0] ?? 0) & IN_NAME) !== 0) at++;
-  return at;
-}
-
-function afterValue(bytes: Uint8Array, from: number): number {
-  let at = from;
-  while (((CLASSES[bytes[at] ?? 0] ?? 0) & IN_VALUE) !== 0) at++;
-  return at;
-}
-
-/** Returns the index after the CR and LF at `at`, which must end the line that starts at `begin`. */
-function lineEnd(bytes: Uint8Array, { at, begin }: { at: number; begin: number }): number {
-  if (bytes[at] !== CR || bytes[at + 1] !== LF) throw new MalformedResponse("A line of the head is no header");
-  if (at + 2 - begin > LINE_BYTES) throw new MalformedResponse("A line of the head is too long");
-  return at + 2;
-}
-
-/** Returns the kept header with the name at these bytes; undefined if it is not kept. */
-function keptHeaderName(bytes: Uint8Array, { start, end }: HeadSpan): ResponseHeaderName | undefined {
-  for (const name of RESPONSE_HEADERS) {
-    if (name.length === end - start && isName(bytes, { start, name })) return name;
-  }
-  return undefined;
-}
-
-function isName(bytes: Uint8Array, { start, name }: { start: number; name: string }): boolean {
-  for (let at = 0; at < name.length; at++) {
-    if (((bytes[start + at] ?? 0) | LOWER_CASE_BIT) !== name.charCodeAt(at)) return false;
-  }
-  return true;
-}
-
-/** Returns the trimmed value. */
-function valueText(bytes: Uint8Array, span: HeadSpan): string {
-  let { start, end } = span;
-  while (start < end && (bytes[start] === SPACE || bytes[start] === TAB)) start++;
-  while (end > start && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
-  let text = "";
-  for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at] ?? 0);
-  return text;
 }
 
 /** The end of a body. */

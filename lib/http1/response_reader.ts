@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import { type BodyReader, createBody } from "./body_reader.ts";
 import type { Http1Exchange } from "./exchange.ts";
 import type { ConnectionPool, Http1Connection } from "./pool.ts";
-import type { RequestTimer } from "./request_timers.ts";
+import type { RequestTimer } from "./request_timer.ts";
 import type {
   HeaderFilter,
   ResponseFraming,

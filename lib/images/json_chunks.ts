@@ -1,6 +1,6 @@
 /** Writes JSON with base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
 import { type JsonObject, writeJson } from "../json/mod.ts";
-import type { PhaseTimers } from "../phase_timers.ts";
+import { PhaseTimer, type PhaseTimers } from "../phase_timers.ts";
 import { unreadError } from "../errors.ts";
 
 /** Characters per chunk. */
@@ -65,7 +65,7 @@ function watchedStream<T>(
 ): ReadableStream<Uint8Array> {
   /** Undefined after the end, so that its memory can be freed. */
   let remaining: Iterator<T> | undefined = pieces;
-  const timer = timers.stream();
+  const timer = new PhaseTimer(timers);
   const unread = {
     ms: unreadMs,
     expire() {

@@ -2,7 +2,7 @@
 import { type GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
 import { writeJson } from "../json/mod.ts";
-import { MAX_LATE_MS, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
+import { MAX_LATE_MS, PhaseTimer, type PhaseTimers } from "../phase_timers.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { imageObject, joined } from "./json_chunks.ts";
 import { numInputImages, writeUsage } from "./write_result.ts";
@@ -42,7 +42,7 @@ const KEEP_ALIVE = ": keep-alive\n";
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
-  const timer = stream.timers.stream();
+  const timer = new PhaseTimer(stream.timers);
   const reader = new KeepAliveReader(stream, timer);
   let isDisconnected = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(isDisconnected) }, reader);
@@ -111,11 +111,11 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
 /** Reads a feed, and reports when it is silent for the keep-alive interval. */
 class KeepAliveReader {
   readonly #stream: Pick<ImageStream, "feed" | "keepAliveMs">;
-  readonly #timer: StreamTimer;
+  readonly #timer: PhaseTimer;
   /** The pending read, which continues after a silence. */
   #reading: Promise<ImageEvent | undefined> | undefined;
 
-  constructor(stream: Pick<ImageStream, "feed" | "keepAliveMs">, timer: StreamTimer) {
+  constructor(stream: Pick<ImageStream, "feed" | "keepAliveMs">, timer: PhaseTimer) {
     this.#stream = stream;
     this.#timer = timer;
   }

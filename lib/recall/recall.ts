@@ -29,7 +29,6 @@ export interface SharedResponses {
   renew(keyId: string, response: KeptResponse, forMs: number): void;
   /** Deletes a response that its node evicted, so that the nodes' bounds hold for the shared store, too. */
   drop(keyId: string, response: KeptResponse): void;
-  /** Closes the connection. */
   close(): Promise<void>;
 }
 

@@ -97,7 +97,6 @@ export class RequestState {
     this.signal.throwIfAborted();
   }
 
-  /** Records that a target is called. */
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
     this.attempt = attempt;
     this.dropped = dropped;
@@ -121,7 +120,7 @@ export class RequestState {
     const late = new GatewayError("timeout", "The upstream took too long for a client that has disconnected");
     const ms = targetMs(attempt, context.gateway.config);
     const timer = context.timers.set(ms, () => this.#upstreamCall.abort(late));
-    void meter.done.then(() => context.timers.clear(timer));
+    void meter.done.then(() => timer.stop());
     return true;
   }
 

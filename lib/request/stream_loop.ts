@@ -5,8 +5,8 @@
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { formatFrames } from "../server/sse.ts";
 import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
-import { MAX_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
-import { yieldToEventLoop } from "../scheduler.ts";
+import { MAX_LATE_MS, type Phase, PhaseTimer, type PhaseTimers } from "../phase_timers.ts";
+import { keepKey, yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd, utf8Bytes } from "../text.ts";
@@ -74,7 +74,7 @@ export class StreamLoop {
   /** Media type of the body; absent: that of server-sent events. */
   readonly contentType: string | undefined;
   readonly #options: StreamLoopOptions;
-  readonly #timer: StreamTimer;
+  readonly #timer: PhaseTimer;
   /** Runs while the client waits for the upstream. */
   readonly #silence: Phase;
   /** Runs while the upstream waits for the client. */
@@ -85,6 +85,7 @@ export class StreamLoop {
   #answer: StreamedAnswer | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   readonly #observed: ObservableBody = {};
+  readonly #runForKey = keepKey();
   /** Steps read before the client pulled them; undefined marks the end of the answer. */
   readonly #ready: (Step | undefined)[] = [];
   /** Size of the steps read before the first event. */
@@ -106,7 +107,7 @@ export class StreamLoop {
   constructor(options: StreamLoopOptions) {
     this.#options = options;
     this.contentType = options.framing?.contentType;
-    this.#timer = options.timers.stream();
+    this.#timer = new PhaseTimer(options.timers);
     this.#silence = {
       ms: options.keepAliveMs - MAX_LATE_MS,
       expire: () => {
@@ -139,18 +140,17 @@ export class StreamLoop {
   async opensInTime(opening: Promise<void>): Promise<boolean> {
     const { timers, keepAliveMs } = this.#options;
     const late = Promise.withResolvers<typeof LATE>();
-    const timer = timers.set(keepAliveMs, () => late.resolve(LATE));
+    const timer = timers.set(keepAliveMs - MAX_LATE_MS, () => late.resolve(LATE));
     try {
       if (await Promise.race([opening, late.promise]) !== LATE) return true;
     } finally {
-      timers.clear(timer);
+      timer.stop();
     }
     this.#isLate = true;
     opening.catch((thrown) => this.#failUnanswered(thrown));
     return false;
   }
 
-  /** Returns the response body. */
   body(): ReadableStream<Uint8Array> {
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -192,7 +192,7 @@ export class StreamLoop {
   }
 
   #next(): void {
-    if (this.#unsentText !== "") void yieldToEventLoop().then(() => this.#sendUnsentText());
+    if (this.#unsentText !== "") void this.#runForKey(yieldToEventLoop).then(() => this.#sendUnsentText());
     else if (this.#stage === "open" && !this.#sendReady() && !this.#isReading) this.#read();
   }
 
@@ -307,7 +307,6 @@ export class StreamLoop {
     this.#controller?.enqueue(bytes);
   }
 
-  /** Handles a failed read. */
   readonly #failRead = (thrown: unknown): void => {
     if (this.#stage === "over") return;
     const error = thrown instanceof GatewayError ? this.#blameClient(thrown) : thrown;

@@ -41,7 +41,6 @@ export function createApp(options: AppOptions): App {
     const exchange = beginExchange({ request, info, requestId: nextRequestId() }, settingsOf(gateway), server);
     const { record, answerHeaders, head, errors } = exchange;
     const endUse = gateway.uses.begin();
-    timers.hold();
     let response: Response;
     let isAnswered = false;
     try {
@@ -59,7 +58,6 @@ export function createApp(options: AppOptions): App {
       else endConcurrent?.();
       exchange.bodyArrived();
       endUse();
-      timers.release();
     }
     response = request.method === "HEAD" ? withoutBody(response) : countBytes(response, { record, observer });
     observer.answered(record, response.status);

@@ -1,6 +1,6 @@
 /** Reads the bytes of a request body, and refuses clients that send too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
-import { PhaseTimers, type Timer } from "../phase_timers.ts";
+import { type Phase, PhaseTimer, PhaseTimers } from "../phase_timers.ts";
 import type { BodyLimits, BodyRules } from "./body.ts";
 import { GatewayError } from "../errors.ts";
 import { bodyTooLarge, declaredLength } from "./head.ts";
@@ -46,7 +46,7 @@ export async function readBytes(
   } catch (error) {
     throw error instanceof GatewayError ? error : brokenBody(error);
   } finally {
-    timers.clear(timer);
+    timer.stop();
   }
 }
 
@@ -136,12 +136,12 @@ export async function readPieces(
 ): Promise<void> {
   const reader = stream.getReader();
   let left = length;
-  const watch = watchProgress(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
+  const watch = new ProgressWatch(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
       const { done, value } = await reader.read().catch(throwBrokenBody);
       // A reader that was cancelled for slowness also reports `done`.
-      if (watch.expired()) throw tooSlow();
+      if (watch.isSlow) throw tooSlow();
       if (done) return;
       watch.progress(value.byteLength);
       left -= value.byteLength;
@@ -182,45 +182,54 @@ function tooSlow(): GatewayError {
   });
 }
 
-/** Watches that a body arrives fast enough. For speed it has one timer, which is set again only when it fires. */
-function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers; expire: () => void }) {
-  let start = timers.now();
-  let last = start;
-  let pausedAt: number | undefined;
-  let bytes = 0;
-  let expired = false;
-  let timer: Timer = timers.set(deadline() - start, check);
+/** Watches that a body arrives fast enough. */
+class ProgressWatch {
+  /** True if the body has arrived too slowly. */
+  isSlow = false;
+  readonly #whole: PhaseTimer;
+  readonly #gap: PhaseTimer;
+  readonly #gapPhase: Phase;
+  #bytes = 0;
 
-  /** Returns the time at which the body is too slow unless more of it arrives. */
-  function deadline(): number {
-    const rateMs = Math.max(pace.graceMs, bytes / pace.minBytesPerSecond * 1000);
-    return Math.min(last + pace.gapMs, start + rateMs, start + pace.totalMs);
+  constructor(
+    { gapMs, graceMs, minBytesPerSecond, totalMs }: BodyPace,
+    { timers, expire: end }: { timers: PhaseTimers; expire: () => void },
+  ) {
+    const expire = () => {
+      this.isSlow = true;
+      this.stop();
+      end();
+    };
+    this.#whole = new PhaseTimer(timers);
+    this.#gap = new PhaseTimer(timers);
+    const maxMs = () => Math.min(totalMs, Math.max(graceMs, this.#bytes / minBytesPerSecond * 1000));
+    this.#whole.begin({
+      get ms() {
+        return maxMs();
+      },
+      expire,
+    });
+    this.#gap.begin(this.#gapPhase = { ms: gapMs, expire });
   }
-  function check(): void {
-    const now = timers.now();
-    const waitMs = pausedAt === undefined ? deadline() - now : pace.gapMs;
-    if (waitMs > 0) {
-      timer = timers.set(waitMs, check);
-      return;
-    }
-    expired = true;
-    expire();
+
+  progress(bytes: number): void {
+    this.#bytes += bytes;
+    this.#gap.begin(this.#gapPhase);
   }
-  return {
-    progress(size: number): void {
-      bytes += size;
-      last = timers.now();
-    },
-    pause(): void {
-      pausedAt = timers.now();
-    },
-    resume(): void {
-      const pausedMs = timers.now() - (pausedAt ?? last);
-      start += pausedMs;
-      last += pausedMs;
-      pausedAt = undefined;
-    },
-    expired: (): boolean => expired,
-    stop: (): void => timers.clear(timer),
-  };
+
+  /** Lets time pass that does not count, until `resume`. */
+  pause(): void {
+    this.#gap.stop();
+    this.#whole.pause();
+  }
+
+  resume(): void {
+    this.#gap.begin(this.#gapPhase);
+    this.#whole.resume();
+  }
+
+  stop(): void {
+    this.#gap.stop();
+    this.#whole.stop();
+  }
 }

@@ -159,7 +159,6 @@ export interface EntryDetails {
   /** Cost at the upstream by the target's prices, in USD as a decimal string; absent: the target has none. */
   upstream_usd?: string;
   image_sizes?: ImageSizes;
-  /** Reason of a refusal or failure. */
   reason?: EntryReason;
   /** All attempts; absent unless one of them failed. */
   attempts?: readonly EntryAttempt[];
@@ -180,7 +179,6 @@ export interface EntryDetails {
   affinity?: Affinity;
   /** The client's name of the end user. */
   user?: string;
-  /** The client's tags. */
   tags?: readonly string[];
   /**
    * First day of the period, if the request counts against a budget of its end user: UTC days since 1970-01-01, 0 for a

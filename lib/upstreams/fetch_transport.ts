@@ -1,16 +1,10 @@
 /** A transport over `fetch`, for proxies and HTTP/2. */
 import { GatewayError } from "../errors.ts";
 import { abortable } from "../abort.ts";
+import { PhaseTimers } from "../phase_timers.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import { encodeUtf8, utf8Decoder } from "../text.ts";
-import {
-  type HeaderFilter,
-  joinPieces,
-  type RequestTimer,
-  RequestTimers,
-  RESPONSE_HEADERS,
-  type ResponseHeader,
-} from "../http1/mod.ts";
+import { type HeaderFilter, joinPieces, RequestTimer, RESPONSE_HEADERS, type ResponseHeader } from "../http1/mod.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHostProbes, type HostReachability } from "./reachability.ts";
 import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport, TransportOptions } from "./transport.ts";
@@ -47,7 +41,7 @@ export function createFetchTransport(
   const urls = createPinnedUrls({ guard, pins: version === "1.1" });
   const released: Released = { stops: new Set(), closed: false };
   const hosts = createHostProbes(undefined, guard);
-  const timers = new RequestTimers();
+  const timers = new PhaseTimers({ lingers: true });
   return {
     async send({ url, headers, body: given, signal, limits }) {
       const isLong = typeof given === "string" && given.length > LARGE_BODY_BYTES;
@@ -108,7 +102,6 @@ function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, strin
   return typeof body === "object" && !(body instanceof ReadableStream);
 }
 
-/** A call whose answer is received. */
 interface ReceivedCall {
   call: AbortController;
   timer: CallTimer;
@@ -120,7 +113,6 @@ interface ReceivedCall {
 
 /** Released answers that are still being drained. */
 interface Released {
-  /** Stops each drain. */
   stops: Set<() => void>;
   /** True after `close`. */
   closed: boolean;
@@ -233,10 +225,10 @@ type CallTimer = Pick<RequestTimer, "wait" | "head" | "progress" | "stop">;
 
 /** Starts the time limits of a call. A host that gives no sign of life for half of the connect limit is probed. */
 function startTimer(
-  timers: RequestTimers,
+  timers: PhaseTimers,
   { limits, host, call }: { limits: TimeLimits; host: HostReachability; call: AbortController },
 ): CallTimer {
-  const timer = timers.start(limits, { fail: (error) => call.abort(error) });
+  const timer = new RequestTimer(timers, { limits, call: { fail: (error) => call.abort(error) } });
   const { connectMs } = limits;
   timer.connecting();
   const probe = setTimeout(() => {

@@ -1,5 +1,5 @@
 /** Laws of relays: everything passes unchanged, except for each protocol's documented edits. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import {
@@ -28,11 +28,13 @@ const STREAMS = RECORDED.map((recorded) => ({
   frames: recorded.frames.filter(({ data }) => data.trimStart().startsWith("{")),
 }));
 
-/** Returns frames without the indices in a chunk with calls, which a relay may correct. */
-function withoutCallIndices(frames: readonly Frame[]): Frame[] {
+/** Returns frames without the indices, types and new ids in a chunk with calls, which a relay may correct. */
+function withoutCallFixes(frames: readonly Frame[]): Frame[] {
+  const fixes =
+    /,"index":\d+|"index":\d+,|,"type":"(?:function|custom)"|"type":"(?:function|custom)",|,"id":"call_r1_\d+"/g;
   return frames.map(({ data, ...others }) => ({
     ...others,
-    data: data.includes('"tool_calls"') ? data.replace(/,"index":\d+|"index":\d+,/g, "") : data,
+    data: data.includes('"tool_calls"') ? data.replace(fixes, "") : data,
   }));
 }
 
@@ -93,7 +95,7 @@ Deno.test("relayed frames are unchanged except for the model id and content in p
       if (frame.event === "message_start") starts++;
       const repeats = starts > 1 && frame.event === "message_start";
       const expected = repeats ? [] : [renamed(frame, protocol)];
-      assertEquals(withoutCallIndices(out), withoutCallIndices(expected), `${protocol}: ${name}`);
+      assertEquals(withoutCallFixes(out), withoutCallFixes(expected), `${protocol}: ${name}`);
       passed += out.length;
     }
   }
@@ -149,7 +151,7 @@ const ENDS: Readonly<Record<Protocol, RegExp>> = {
   gemini: /"finishReason"|^\{"error"|"blockReason"/,
 };
 
-/** Returns the name and the arguments of each call, found by its index as clients do. */
+/** Returns the name and the arguments of each call, found by its index as clients do. SDKs need a type at its begin. */
 function callsIn(frames: readonly Frame[]): string[][] {
   const calls: { name: string; input: string }[] = [];
   for (const { data } of frames) {
@@ -157,6 +159,7 @@ function callsIn(frames: readonly Frame[]): string[][] {
       for (const entry of isObject(choice.delta) ? objectsOf(choice.delta.tool_calls) : []) {
         const inner = functionOf(entry);
         const input = inner.arguments ?? inner.input ?? "";
+        if (calls[Number(entry.index)] === undefined) assertMatch(String(entry.type), /^(?:function|custom)$/);
         const call = calls[Number(entry.index)] ??= { name: "", input: "" };
         call.name ||= String(inner.name ?? "");
         call.input += typeof input === "string" ? input : JSON.stringify(input);
@@ -186,7 +189,33 @@ Deno.test("a relayed chat stream keeps the calls of as many answers as a request
     { length: 200 },
     (_, index) => machine.push({ data: JSON.stringify({ choices: [{ index, delta }] }) }),
   ).flat();
-  assertEquals([sent.length, sent.filter(({ data }) => data.includes('"index":0}')).length], [200, 128]);
+  assertEquals([sent.length, sent.filter(({ data }) => data.includes('"index":0,"type":"function"}')).length], [
+    200,
+    128,
+  ]);
+});
+
+Deno.test("relayed chat streams give each call an id, unless a later piece may have it", () => {
+  const machine = RELAYS.chat.machine(responseContextOf("chat"));
+  const idOf = (entry: JsonObject) => {
+    const [frame] = machine.push({ data: JSON.stringify({ choices: [{ delta: { tool_calls: [entry] } }] }) });
+    return /"id":"([^"]*)"/.exec(frame?.data ?? "")?.[1];
+  };
+  assertEquals(idOf({ id: "", function: { name: "a", arguments: "{}" } }), "call_r1_0");
+  assertEquals(idOf({ id: "own", function: { name: "a", arguments: "{}" } }), "own");
+  assertEquals(idOf({ index: 7, function: { name: "a", arguments: "{" } }), undefined);
+  assertEquals(idOf({ index: 7, id: "late", function: { arguments: "}" } }), "late");
+});
+
+Deno.test("a relayed messages stream has usage at its start, without which SDKs fail", () => {
+  for (const usage of ["", ',"usage":null']) {
+    const [frame] = RELAYS.messages.machine(responseContextOf("messages")).push({
+      event: "message_start",
+      data: `{"type":"message_start","message":{"id":"msg_1"${usage}}}`,
+    });
+    const wanted = '{"id":"msg_1","usage":{"input_tokens":0,"output_tokens":0}}';
+    assertEquals(frame?.data, `{"type":"message_start","message":${wanted}}`);
+  }
 });
 
 Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {

@@ -20,7 +20,6 @@ async function watched(
   const done = Promise.withResolvers<void>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
     const disconnected = Promise.withResolvers<void>();
-    timers.hold();
     const watch = new ClientWatch(request, { stream, timers, disconnected: disconnected.resolve });
     try {
       await work({ watch, disconnected: disconnected.promise, request }, () => connection.close());
@@ -29,7 +28,6 @@ async function watched(
       done.reject(error);
     } finally {
       watch.stop();
-      timers.release();
     }
     return new Response();
   });

@@ -107,7 +107,6 @@ const names = {
   endpoint: z.string(),
 };
 
-/** An ended request. */
 const endedRequest = z.strictObject({
   state: z.literal("ended"),
   ...names,

@@ -88,7 +88,6 @@ export class BlockQueue {
     while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#closeFirst();
   }
 
-  /** Closes all blocks. */
   end(): void {
     while (this.#queue.length > 0) this.#closeFirst();
   }

@@ -1,6 +1,6 @@
 /**
  * Relays chat completions. Edits: the model id of every chunk, the usage, which is removed unless the client asked for
- * it, content in parts, which becomes text, and the indices of calls, which clients need and which count from 0.
+ * it, content in parts, which becomes text, and what SDKs need to assemble a call: its index from 0, id and type.
  */
 import {
   findValue,
@@ -47,7 +47,7 @@ export const chatRelay: Relay = {
   },
   machine(context) {
     // It has state, but the rule below applies to no chunk with calls, so each chunk is numbered once.
-    const numberCalls = callNumberer();
+    const numberCalls = callNumberer(context);
     const editText = (chunk: ObjectText) => editChunk(chunk, context, numberCalls);
     const edit = templateEdit((data) => editText(scanMembers(data)), chatTemplateRule);
     return {
@@ -79,34 +79,49 @@ function editChunk(
 /** Matches calls. Nothing else matches: quotes inside a text are escaped. */
 const CALLS = /"tool_calls"\s*:\s*\[/;
 
+/** The calls of one choice. */
+interface ChoiceCalls {
+  finder: CallFinder;
+  count: number;
+}
+
 /**
- * Creates an edit of chunks that gives each call of an answer its position as its index. Some upstreams send no index,
- * the same for all calls, or that of a content block.
+ * Creates an edit of chunks that gives each call of an answer its position as its index, and its first piece a type and
+ * an id. Some upstreams send no index, the same for all calls, or that of a content block. Gemini's endpoint for such
+ * clients and Ollama have sent whole calls without a type or an id.
  */
-function callNumberer(): (chunk: string) => string {
+function callNumberer({ requestId }: ResponseContext): (chunk: string) => string {
   /** By the text of the choice's index. */
-  const finders = new Map<string, CallFinder>();
+  const choices = new Map<string, ChoiceCalls>();
+
+  function editCall(call: string, calls: ChoiceCalls, callsOfDelta: Set<BegunCall>): string {
+    const entry = parsePlain(call);
+    if (!isObject(entry)) return call;
+    const { position, id, endFinder } = calls.finder.find(entry, callsOfDelta);
+    const edits: Record<string, string> = entry.index === position ? {} : { index: String(position) };
+    if (position === calls.count) {
+      calls.count++;
+      if (typeof entry.type !== "string") edits.type = isObject(entry.custom) ? '"custom"' : '"function"';
+      // A later piece of an incomplete call may have the id.
+      if (id === undefined && endFinder.complete) edits.id = JSON.stringify(`call_${requestId}_${position}`);
+    }
+    return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
+  }
 
   function editChoice(choice: string): string {
     const span = findValue(choice, ["index"]);
     const index = span === undefined ? "0" : choice.slice(span.start, span.end);
-    let finder = finders.get(index);
-    if (finder === undefined) {
-      if (finders.size >= MAX_ANSWERS) return choice;
-      finders.set(index, finder = new CallFinder());
+    let calls = choices.get(index);
+    if (calls === undefined) {
+      if (choices.size >= MAX_ANSWERS) return choice;
+      choices.set(index, calls = { finder: new CallFinder(), count: 0 });
     }
     const callsOfDelta = new Set<BegunCall>();
     return editMember(
       choice,
       "delta",
       (delta) =>
-        editMember(delta, "tool_calls", (calls) =>
-          editElements(calls, (call) => {
-            const entry = parsePlain(call);
-            if (!isObject(entry)) return call;
-            const { position } = finder.find(entry, callsOfDelta);
-            return entry.index === position ? call : spliceMembers(call, { index: String(position) });
-          })),
+        editMember(delta, "tool_calls", (text) => editElements(text, (call) => editCall(call, calls, callsOfDelta))),
     );
   }
 

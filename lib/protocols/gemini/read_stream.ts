@@ -206,7 +206,6 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** Finish reasons of refused answers. */
 const REFUSAL_REASONS: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",

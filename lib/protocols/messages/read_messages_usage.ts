@@ -15,7 +15,6 @@ export interface UsageReader {
   total(): TokenUsage;
 }
 
-/** The input counts of a usage. */
 type InputUsage = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
 
 const NOTHING: TokenUsage = {};

@@ -10,11 +10,11 @@ import { loadTokenCounter } from "../../o200k/mod.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
 import type { Answer, Call, EventFeed } from "../upstream.ts";
 import { planAnswer } from "./plan_answer.ts";
-import { type DeltaDelay, readDeltaDelay } from "./delta_delay.ts";
 import { emitAnswer } from "./emit_answer.ts";
 import { generateFault } from "./fault.ts";
 import { checkThoughts } from "./thinking.ts";
 import { checkVendorRules } from "./vendor_rules.ts";
+import { delay } from "../../abort.ts";
 
 /**
  * Answers a call. The target's `model` is `fault` or `echo`. Each `read()` returns one event. If the call's signal is
@@ -97,4 +97,33 @@ function addUnsupported({ n, sampling, tools }: Prompt, dropped: UnsupportedPara
   for (const tool of tools) {
     if (tool.type === "hosted") dropped.add(`tools.${String(tool.value.type)}`);
   }
+}
+
+/** Longest delay before a delta, in milliseconds. */
+const MAX_DELAY_MS = 100_000;
+/** Longest total delay of one answer, in milliseconds. */
+const MAX_TOTAL_MS = 150_000;
+
+/** Delays between the deltas of one answer. A slow stream shows whether a proxy in front of the gateway buffers it. */
+interface DeltaDelay {
+  /** Waits before each delta except the first. Ends early when the signal is aborted. Never rejects. */
+  wait(signal: AbortSignal): Promise<void>;
+}
+
+/** Reads the delay from a first line `pace:700ms` of the last user message; `undefined` without such a line. */
+function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
+  const last = messages.findLast(({ role }) => role === "user")?.blocks.find((block) => block.type === "text");
+  const requestedMs = last?.type === "text" ? /^pace:(\d{1,6})ms(?:\n|$)/.exec(last.text)?.[1] : undefined;
+  if (requestedMs === undefined) return undefined;
+  const pauseMs = Math.min(Number(requestedMs), MAX_DELAY_MS);
+  let leftMs = MAX_TOTAL_MS;
+  let first = true;
+  return {
+    async wait(signal) {
+      const ms = first ? 0 : Math.min(pauseMs, leftMs);
+      first = false;
+      leftMs -= ms;
+      if (ms > 0) await delay(ms, signal).catch(() => {});
+    },
+  };
 }
