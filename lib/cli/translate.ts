@@ -60,28 +60,10 @@ function anyModel(id: string): Model {
     context_length: 1_000_000,
     architecture: { input_modalities: ["text", "image", "file", "audio", "video"] },
     pricing: { prompt: "0", completion: "0" },
-    supported_parameters: [
-      "temperature",
-      "top_p",
-      "top_k",
-      "min_p",
-      "top_a",
-      "frequency_penalty",
-      "presence_penalty",
-      "repetition_penalty",
-      "max_tokens",
-      "logit_bias",
-      "logprobs",
-      "top_logprobs",
-      "seed",
-      "stop",
-      "tools",
-      "tool_choice",
-      "parallel_tool_calls",
-      "response_format",
-      "structured_outputs",
-      "reasoning",
-    ],
+    supported_parameters:
+      `temperature top_p top_k min_p top_a frequency_penalty presence_penalty repetition_penalty max_tokens logit_bias
+      logprobs top_logprobs seed stop tools tool_choice parallel_tool_calls response_format structured_outputs
+      reasoning`.split(/\s+/),
     reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] },
     targets: [{ upstream: "any", model: id }],
   });

@@ -30,10 +30,7 @@ interface FormFields {
   mask: File | undefined;
 }
 
-/**
- * Reads the form of an edit. Text fields are checked before any image.
- * @throws {GatewayError} `invalid`
- */
+/** Reads the form of an edit. Text fields are checked before any image. @throws {GatewayError} `invalid` */
 export async function readEdit(form: FormData, defaults: ImageDefaults): Promise<ImageRequest> {
   const { texts, images: files, mask: maskFile } = readFields(form);
   checkBody(editSchema, texts);
@@ -147,10 +144,7 @@ async function copyBytes(file: File): Promise<Uint8Array<ArrayBuffer>> {
   return bytes;
 }
 
-/**
- * Checks that a mask is a PNG of the image's size.
- * @throws {GatewayError} `invalid`
- */
+/** Checks that a mask is a PNG of the image's size. @throws {GatewayError} `invalid` */
 function checkMask(mask: InputImage, image: InputImage): void {
   if (mask.type !== "png") throw refuse("mask", "expected a PNG, whose transparent parts are to be edited");
   if (mask.width === image.width && mask.height === image.height) return;

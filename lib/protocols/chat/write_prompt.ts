@@ -24,24 +24,10 @@ import { writePastReasoning } from "./reasoning_details.ts";
  * Parameters that are sent only if the model's catalog entry lists them. Tools, format and length are always sent,
  * because the answer would not be what the client wants without them.
  */
-const LISTED_PARAMETERS: ReadonlySet<string> = new Set([
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "top_a",
-  "frequency_penalty",
-  "presence_penalty",
-  "repetition_penalty",
-  "seed",
-  "logit_bias",
-  "logprobs",
-  "top_logprobs",
-  "stop",
-  "prediction",
-  "verbosity",
-  "web_search_options",
-]);
+const LISTED_PARAMETERS: ReadonlySet<string> = new Set(
+  `temperature top_p top_k min_p top_a frequency_penalty presence_penalty repetition_penalty seed logit_bias logprobs
+  top_logprobs stop prediction verbosity web_search_options`.split(/\s+/),
+);
 
 /**
  * Writes a prompt, in steps. Everything is written, added to `target.dropped`, or refused. The body is normalized:

@@ -30,17 +30,10 @@ const messagesExtras: ExtrasTable = {
     diagnostics: { asks: "unpriced" },
   },
   callLimit: "max_uses",
-  plainTools: new Set([
-    "custom",
-    "bash",
-    "text_editor",
-    "memory",
-    "computer",
-    "computer_toolset",
-    "browser_toolset",
-    "tool_search_tool_regex",
-    "tool_search_tool_bm25",
-  ]),
+  plainTools: new Set(
+    `custom bash text_editor memory computer computer_toolset browser_toolset tool_search_tool_regex
+    tool_search_tool_bm25`.split(/\s+/),
+  ),
   remoteTools: new Set(["mcp_toolset"]),
   namedChoice: "tool",
   toolReports: new Set(["mcp_tool_listing"]),

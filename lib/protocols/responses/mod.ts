@@ -24,18 +24,10 @@ const responsesExtras: ExtrasTable = {
     ...otherLimits(["max_output_tokens"]),
   },
   callLimit: "max_tool_calls",
-  plainTools: new Set([
-    "function",
-    "custom",
-    "namespace",
-    "local_shell",
-    "shell",
-    "apply_patch",
-    "computer",
-    "computer_use",
-    "computer_use_preview",
-    "tool_search",
-  ]),
+  plainTools: new Set(
+    `function custom namespace local_shell shell apply_patch computer computer_use computer_use_preview tool_search`
+      .split(/\s+/),
+  ),
   remoteTools: new Set(["mcp"]),
   nested: { list: "input", types: new Set(["additional_tools", "tool_search_output"]) },
   // The vendor looks up an image without data by its id.

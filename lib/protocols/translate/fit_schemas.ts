@@ -4,6 +4,7 @@ import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { listOf } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** Argument names that Anthropic accepts. */
@@ -66,20 +67,9 @@ function checkArgumentNames({ properties }: JsonObject, { tool, index }: { tool:
 }
 
 /** Keywords that every version of the strict mode accepts. */
-const KEYWORDS: ReadonlySet<string> = new Set([
-  "type",
-  "properties",
-  "required",
-  "additionalProperties",
-  "items",
-  "anyOf",
-  "enum",
-  "const",
-  "$ref",
-  "$defs",
-  "title",
-  "description",
-]);
+const KEYWORDS: ReadonlySet<string> = new Set(
+  `type properties required additionalProperties items anyOf enum const $ref $defs title description`.split(/\s+/),
+);
 
 /**
  * True if strict mode accepts a schema unchanged: an object at the top, every object closed with all members required,
@@ -100,14 +90,10 @@ function isStrict(schema: Json | undefined): boolean {
     const requiredNames = new Set(required);
     if (!names.every((name) => requiredNames.has(name))) return false;
   }
-  return [...valuesOf(properties), ...valuesOf($defs), ...(items === undefined ? [] : [items]), ...(itemsOf(anyOf))]
+  return [...valuesOf(properties), ...valuesOf($defs), ...(items === undefined ? [] : [items]), ...(listOf(anyOf))]
     .every(isStrict);
 }
 
 function valuesOf(members: Json | undefined): (Json | undefined)[] {
   return isObject(members) ? Object.values(members) : [];
-}
-
-function itemsOf(value: Json | undefined): Json[] {
-  return Array.isArray(value) ? value : [];
 }
