@@ -33,8 +33,18 @@ export function issueText(issue: z.core.$ZodRawIssue): string | undefined {
       return `Expected at least ${issue.minimum}${unitText(issue.origin)}`;
     case "too_big":
       return `Expected at most ${issue.maximum}${unitText(issue.origin)}`;
+    case "invalid_union":
+      return unionText(issue.errors);
   }
   return undefined;
+}
+
+/** Returns what the options of a union expect; `undefined` if an option accepts the type of the value. */
+function unionText(options: readonly (readonly z.core.$ZodIssue[])[]): string | undefined {
+  const expected = options.map(([first]) =>
+    first?.path.length === 0 ? /^Expected (.+?)(?:, not an? \w+)?$/.exec(first.message)?.[1] : undefined
+  );
+  return expected.length === 0 || expected.includes(undefined) ? undefined : `Expected ${expected.join(", or ")}`;
 }
 
 function unexpected({ expected, input }: z.core.$ZodRawIssue & { expected: string }): string {

@@ -21,7 +21,7 @@ export interface Ticking extends UnorderedItem {
 }
 
 /** Interval between two ticks, in milliseconds. */
-export const TICK_MS = 100;
+export const TICK_MS = 20;
 /** Lateness that a timer may have, in milliseconds. A caller with a deadline sets its phase that much shorter. */
 export const MAX_LATE_MS = 2 * TICK_MS;
 
@@ -42,7 +42,7 @@ export class PhaseTimers {
     this.#lingers = lingers;
   }
 
-  /** Starts a timer that expires after `ms` milliseconds, or up to 200 later. */
+  /** Starts a timer that expires after `ms` milliseconds, or up to 40 later. */
   set(ms: number, expire: () => void): PhaseTimer {
     const timer = new PhaseTimer(this);
     timer.begin({ ms, expire });
@@ -80,7 +80,7 @@ export class PhaseTimers {
   }
 }
 
-/** A timer, which is in one phase at a time or in none. A phase expires up to 200 ms late and never early. */
+/** A timer, which is in one phase at a time or in none. A phase expires up to 40 ms late and never early. */
 export class PhaseTimer implements Ticking {
   at = -1;
   readonly #timers: PhaseTimers;
@@ -99,7 +99,7 @@ export class PhaseTimer implements Ticking {
     if (this.at < 0) this.#timers.add(this);
   }
 
-  /** Time in the present phase, in milliseconds, to about 100. */
+  /** Time in the present phase, in milliseconds, to about 20. */
   get elapsedMs(): number {
     return Math.max(0, this.#elapsedMs);
   }

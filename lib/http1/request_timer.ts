@@ -9,7 +9,7 @@ export interface TimedRequest {
   fail(error: GatewayError): void;
 }
 
-/** Time limits of one request. A limit is noticed up to 200 ms late. Time in which the process is blocked is not counted. */
+/** Time limits of one request. A limit is noticed up to 40 ms late. Time in which the process is blocked is not counted. */
 export class RequestTimer implements Ticking {
   at = -1;
   /** Start of the request, by `performance.now()`. */

@@ -10,7 +10,6 @@ import {
   forgetNames,
   hasSlashes,
   pieceOf,
-  PLAIN,
   readCopied,
   readName,
   type Source,
@@ -43,23 +42,23 @@ interface Level {
 
 /**
  * Parses a text; `undefined` if it is malformed, exceeds the limits, or has a form that only the careful parser reads.
- * Strings of 13 characters and more are slices of the text, or of one text with all strings of the bytes: a reference to
- * one of them keeps that text in memory.
+ * Strings of 13 characters and more are slices of one text with all strings: a reference to one of them keeps it in
+ * memory.
  */
 export function parseFast(source: Source, limits: JsonLimits): ParsedJson | undefined {
-  return parseFound(source, findStrings(source), limits);
+  return parseFound(findStrings(source), limits);
 }
 
 /**
- * Parses a text as `parseFast`, if `findStrings` was just called for it.
+ * Parses the text for which `findStrings` was just called, as `parseFast`.
  * @param length the result of `findStrings`
  */
-export function parseFound(source: Source, length: number | undefined, limits: JsonLimits): ParsedJson | undefined {
+export function parseFound(length: number | undefined, limits: JsonLimits): ParsedJson | undefined {
   let parsed: ParsedJson | undefined;
   try {
     const copied = length === undefined ? undefined : readCopied();
     if (length !== undefined && copied !== undefined) {
-      parsed = parseStructure(typeof source === "string" ? source : "", { length, copied }, limits);
+      parsed = parseStructure(length, copied, limits);
     }
   } catch (error) {
     // A number, word or escape is malformed.
@@ -69,13 +68,9 @@ export function parseFound(source: Source, length: number | undefined, limits: J
   return parsed;
 }
 
-/** Parses the text whose strings were found last. @param text empty if strings without escapes were copied */
+/** Parses the text whose strings were found last. */
 // deno-lint-ignore sluice/function-length -- one loop over the text, with its state in local variables
-function parseStructure(
-  text: string,
-  { length, copied }: { length: number; copied: string },
-  limits: JsonLimits,
-): ParsedJson | undefined {
+function parseStructure(length: number, copied: string, limits: JsonLimits): ParsedJson | undefined {
   // V8 looks up imports at each use, but not locals: this saves 27,000 instructions for 11 KB of tools.
   const codes = bytes;
   const words = tape;
@@ -112,13 +107,11 @@ function parseStructure(
     const start = at;
     let string: string | undefined;
     if (codes[at] === QUOTE) {
-      const from = at + 1 - extra;
       at = words[next] ?? 0;
       extra = words[next + 1] ?? 0;
       const reading = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      if (reading === PLAIN) string = text.slice(from, at - extra);
-      else if (reading >= 0) {
+      if (reading >= 0) {
         string = copied.slice(copiedAt, reading);
         copiedAt = reading + 1;
       } else if (reading === ESCAPED) string = JSON.parse(pieceOf(start, at + 1)) as string;

@@ -88,16 +88,18 @@ function parseAtOnceIfUsual(
     const scanned = scanBody(input, limitsAtOnce, scan);
     const head = scanned && parseHead(scanned, limitsAtOnce, doubleLevels);
     if (scanned !== undefined && head !== undefined) {
-      return new ScannedDocument(input, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
+      const { members, sizes } = scanned;
+      return new BytesDocument({ bytes: input, members }, { scanned: { head, sizes }, doubleLevels });
     }
     if (scanned === undefined) restoreNames();
     else findStrings(input);
   }
-  const parsed = parseFound(input, length, limitsAtOnce);
+  const parsed = parseFound(length, limitsAtOnce);
   if (parsed === undefined) return undefined;
   if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
-  if (typeof input !== "string") return new BytesDocument(input, parsed);
-  return { value: parsed.value, text: input, members: parsed.members };
+  if (typeof input === "string") return { value: parsed.value, text: input, members: parsed.members };
+  const { utf8Members = [], rawSpans } = parsed;
+  return new BytesDocument({ bytes: input, members: utf8Members, rawSpans }, { parsed, doubleLevels });
 }
 
 /** Parses any document with the careful parser, in slices if it is long. @throws as `parseDocument` */
@@ -138,27 +140,6 @@ function* locate(text: string, position: number): Generator<void, SourcePosition
   return { line, column: position - start + 1 };
 }
 
-/**
- * A document that was parsed from bytes. Its text is decoded when it is first read, because most bodies are sent as
- * bytes.
- */
-class BytesDocument implements JsonDocument {
-  readonly value: Json;
-  readonly members: readonly Member[];
-  readonly utf8: ObjectBytes;
-  #text: string | undefined;
-
-  constructor(bytes: Uint8Array<ArrayBuffer>, { value, members, utf8Members = [], rawSpans }: ParsedJson) {
-    this.value = value;
-    this.members = members;
-    this.utf8 = { bytes, members: utf8Members, rawSpans };
-  }
-
-  get text(): string {
-    return this.#text ??= decodeUtf8(this.utf8.bytes);
-  }
-}
-
 /** Parses the part of a body that a scan did not recognize; undefined if it is malformed. */
 function parseHead({ head, nodes }: ScannedBody, limits: JsonLimits, doubleLevels: number): JsonObject | undefined {
   const parsed = parseFast(head, { ...limits, nodes: limits.nodes - nodes });
@@ -167,23 +148,31 @@ function parseHead({ head, nodes }: ScannedBody, limits: JsonLimits, doubleLevel
   return parsed.value;
 }
 
-/** A document whose value is parsed when it is first read. */
-class ScannedDocument implements JsonDocument {
-  readonly scanned: Scanned;
+/**
+ * A document that was parsed from bytes. Its text is decoded when it is first read, because most bodies are sent as
+ * bytes. If it was scanned, its value is parsed when it is first read.
+ */
+class BytesDocument implements JsonDocument {
   readonly utf8: ObjectBytes;
+  readonly scanned: Scanned | undefined;
   readonly #doubleLevels: number;
+  #parsed: Pick<ParsedJson, "value" | "members"> | undefined;
   #text: string | undefined;
   #members: readonly Member[] | undefined;
-  #value: JsonObject | undefined;
 
-  constructor(bytes: Uint8Array<ArrayBuffer>, members: readonly Member[], scanned: Scanned, doubleLevels: number) {
+  constructor(utf8: ObjectBytes, { parsed, scanned, doubleLevels }: {
+    parsed?: ParsedJson;
+    scanned?: Scanned;
+    doubleLevels: number;
+  }) {
+    this.utf8 = utf8;
     this.scanned = scanned;
-    this.utf8 = { bytes, members };
+    this.#parsed = parsed;
     this.#doubleLevels = doubleLevels;
   }
 
-  get value(): JsonObject {
-    return this.#value ??= this.#parse();
+  get value(): Json {
+    return (this.#parsed ??= this.#parse()).value;
   }
 
   get text(): string {
@@ -191,15 +180,14 @@ class ScannedDocument implements JsonDocument {
   }
 
   get members(): readonly Member[] {
-    return this.#members ??= scanMembers(this.text).members;
+    return this.#members ??= this.#parsed?.members ?? scanMembers(this.text).members;
   }
 
-  #parse(): JsonObject {
-    const { value, hasRaw, rawSpans } = parseFast(this.utf8.bytes, JSON_LIMITS) ?? parseAtOnce(this.text);
-    if (!isObject(value)) throw new TypeError("Cannot parse a body that was recognized");
-    if (hasRaw) runToEnd(roundSteps(value, this.#doubleLevels));
-    this.utf8.rawSpans = rawSpans;
-    return value;
+  #parse(): ParsedJson {
+    const parsed = parseFast(this.utf8.bytes, JSON_LIMITS) ?? parseAtOnce(this.text);
+    if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, this.#doubleLevels));
+    this.utf8.rawSpans = parsed.rawSpans;
+    return parsed;
   }
 }
 

@@ -4,7 +4,7 @@ import { JSON_STRINGS_WASM } from "./strings_wasm.ts";
 /** The exports of the module. Addresses are in bytes of its memory. */
 interface Finder {
   memory: WebAssembly.Memory;
-  find: (length: number, all: number) => number;
+  find: (length: number) => number;
   input: WebAssembly.Global;
   output: WebAssembly.Global;
   outputBytes: WebAssembly.Global;
@@ -43,20 +43,14 @@ const nameBytes = new Uint8Array(buffer, namesStart.value, CACHED_NAMES * NAME_B
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
 /**
  * Numbers per string on the tape: the offset of the closing quote; the number of bytes minus the number of code units
- * before it; and how to read the string: one of the following constants, or a larger number.
+ * before it; and how to read the string: a number from 0 up, its end in `readCopied()`, or one of the
+ * following constants.
  */
 export const STRING_WORDS = 3;
-/**
- * The string is a slice of the source. (A number from 0 up means that it was copied, and is its end in `readCopied()`.)
- */
-export const PLAIN = -1;
 /** The string has escapes that need a parser. */
-export const ESCAPED = -2;
+export const ESCAPED = -1;
 /** The string is a name in the cache, or to be added to it. `NAMED` means index 0, `NAMED - 1` index 1, and so on. */
-export const NAMED = -3;
-
-/** True if the last source was a text. */
-let isText = false;
+export const NAMED = -2;
 
 /** Cached names, at the indices that the module gives them. */
 const names: string[] = new Array(CACHED_NAMES).fill("");
@@ -78,7 +72,6 @@ export function findStrings(source: Source): number | undefined {
   let length = source.length;
   if (length > MAX_BYTES) return undefined;
   replacedNames.length = 0;
-  isText = typeof source === "string";
   if (typeof source === "string") {
     if (length > MAX_NON_LATIN1_LENGTH && NON_LATIN1.test(source)) return undefined;
     // A lone surrogate has no UTF-8: the encoder would replace it.
@@ -87,16 +80,13 @@ export function findStrings(source: Source): number | undefined {
     if (read < length) return undefined;
     length = written;
   } else bytes.set(source);
-  return find(length, isText ? 0 : 1) < 0 ? undefined : length;
+  return find(length) < 0 ? undefined : length;
 }
 
-/**
- * Returns the contents of all copied strings, each with its closing quote: of a text, those with escapes; of bytes, all
- * except names. `undefined` if the source may not be UTF-8.
- */
+/** Returns the contents of all strings except names, each with its closing quote; `undefined` if they may not be UTF-8. */
 export function readCopied(): string | undefined {
   const copied = textOf(copiedBytes, 0, outputBytes.value);
-  return !isText && copied.includes(REPLACEMENT) ? undefined : copied;
+  return copied.includes(REPLACEMENT) ? undefined : copied;
 }
 
 /** Returns whether one of the strings has the escape `\/`, which `writeJson` does not write. */
@@ -104,10 +94,10 @@ export function hasSlashes(): boolean {
   return slashes.value !== 0;
 }
 
-/** Returns a part of the last source. @throws {SyntaxError} if the source is bytes that may not be UTF-8 */
+/** Returns a part of the last source. @throws {SyntaxError} if it may not be UTF-8 */
 export function pieceOf(start: number, end: number): string {
   const piece = textOf(bytes, start, end);
-  if (!isText && piece.includes(REPLACEMENT)) throw new SyntaxError("Cannot tell whether this is UTF-8");
+  if (piece.includes(REPLACEMENT)) throw new SyntaxError("Cannot tell whether this is UTF-8");
   return piece;
 }
 

@@ -20,8 +20,8 @@
   ;; Address of the tape, which ends where the text begins. It has three words for each string: the offset of its closing
   ;; quote; the number of bytes minus the number of UTF-16 code units before that; and one of
   ;;   0 and more: the string was copied, and this is its end in the output, in code units
-  ;;   -1: it has no escapes and was not copied; -2: it has escapes that are not decoded here
-  ;;   -3 - n: it is the cached name n; -1027 - n: it is a new name, cached as name n
+  ;;   -1: it has escapes that are not decoded here
+  ;;   -2 - n: it is the cached name n; -1026 - n: it is a new name, cached as name n
   (global $tape (export "tape") i32 (i32.const 36864))
   ;; Address of the cache of names: 1024 slots of 32 bytes, padded with zeros. A name can be in either of two adjacent slots.
   (global $names (export "names") i32 (i32.const 4096))
@@ -40,8 +40,8 @@
 
   ;; Returns the number of strings; -1 if there are too many, or one has no end or contains a control character.
   ;; A backslash between strings may be missed; the parser refuses such a text.
-  ;; Strings with escapes are copied. With `all`, strings without escapes are copied too, except cached names.
-  (func (export "find") (param $length i32) (param $all i32) (result i32)
+  ;; All strings are copied, except names.
+  (func (export "find") (param $length i32) (result i32)
     (local $at i32) (local $end i32) (local $tape i32)
     (local $a v128) (local $b v128) (local $c v128) (local $d v128) (local $t v128)
     (local $quote v128) (local $backslash v128) (local $space v128)
@@ -231,7 +231,7 @@
                   (i64.mul (i64.const 0xbf58476d1ce4e5b9) (i64.xor (i64x2.extract_lane 1 (local.get $a)) (i64.rotl
                     (i64.add (i64x2.extract_lane 0 (local.get $b)) (i64x2.extract_lane 1 (local.get $b))) (i64.const 29))))))
                 (local.set $k (i32.wrap_i64 (i64.shr_u (local.get $m) (i64.const 54))))
-                (i32.store offset=8 (local.get $tape) (i32.sub (i32.const -3) (local.get $k)))
+                (i32.store offset=8 (local.get $tape) (i32.sub (i32.const -2) (local.get $k)))
                 (local.set $k (i32.add (i32.const 4096) (i32.shl (local.get $k) (i32.const 5))))
                 (br_if $told (i32.eqz (v128.any_true (v128.or
                   (v128.xor (local.get $a) (v128.load (local.get $k)))
@@ -240,19 +240,17 @@
                 ;; in every message.
                 (local.set $k (i32.xor (local.get $k) (i32.const 32)))
                 (i32.store offset=8 (local.get $tape)
-                  (i32.sub (i32.const -3) (i32.shr_u (i32.sub (local.get $k) (i32.const 4096)) (i32.const 5))))
+                  (i32.sub (i32.const -2) (i32.shr_u (i32.sub (local.get $k) (i32.const 4096)) (i32.const 5))))
                 (br_if $told (i32.eqz (v128.any_true (v128.or
                   (v128.xor (local.get $a) (v128.load (local.get $k)))
                   (v128.xor (local.get $b) (v128.load offset=16 (local.get $k)))))))
                 (if (i32.or (i32.load8_u (local.get $k)) (i32.eqz (i32.load8_u (i32.xor (local.get $k) (i32.const 32)))))
                   (then (local.set $k (i32.xor (local.get $k) (i32.const 32)))))
                 (i32.store offset=8 (local.get $tape)
-                  (i32.sub (i32.const -1027) (i32.shr_u (i32.sub (local.get $k) (i32.const 4096)) (i32.const 5))))
+                  (i32.sub (i32.const -1026) (i32.shr_u (i32.sub (local.get $k) (i32.const 4096)) (i32.const 5))))
                 (v128.store (local.get $k) (local.get $a))
                 (v128.store offset=16 (local.get $k) (local.get $b))
                 (br $told))
-              (i32.store offset=8 (local.get $tape) (i32.const -1))
-              (br_if $told (i32.eqz (local.get $all)))
               (br_if $copied (i32.lt_u (local.get $open) (local.get $at)))
               (v128.store offset=0 align=1 (local.get $out) (v128.load offset=0 align=1 (local.get $open)))
               (v128.store offset=16 align=1 (local.get $out) (v128.load offset=16 align=1 (local.get $open)))
@@ -260,7 +258,7 @@
               (v128.store offset=48 align=1 (local.get $out) (v128.load offset=48 align=1 (local.get $open)))
               (br $copied))))
             (if (local.get $other) (then
-              (i32.store offset=8 (local.get $tape) (i32.const -2))
+              (i32.store offset=8 (local.get $tape) (i32.const -1))
               (br $told)))
             (local.set $out (i32.add (i32.add (local.get $pos) (local.get $shift)) (i32.const 1)))
             (local.set $extra_out

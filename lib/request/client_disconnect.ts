@@ -16,7 +16,7 @@ import type { PriceSheet } from "../store/ledger.ts";
 /** Options of a client watch. */
 export interface ClientWatchOptions {
   /**
-   * True if the client gets a stream. Its abort signal is read at once then, otherwise up to 100 ms later: the first read
+   * True if the client gets a stream. Its abort signal is read at once then, otherwise up to 20 ms later: the first read
    * costs 14,000 instructions, and a fast answer has ended by then. A client that has disconnected is noticed then.
    */
   stream: boolean;

@@ -84,14 +84,19 @@ export interface Handler {
 
 /** Creates a handler whose module is imported at its first request. */
 export function lazyHandler(load: () => Promise<Handler>): Handler {
-  const handler: Handler = async (request, context) => (await load())(request, context);
+  // `import()` takes microseconds even for a module that is already imported.
+  let loaded: Handler | undefined;
+  const handler: Handler = async (request, context) => (loaded ??= await load())(request, context);
   handler.load = load;
   return handler;
 }
 
-/** Imports the modules of all handlers, one after another. */
+/**
+ * Imports the modules of all handlers, one after another. The last come first: if the console were the first, it would
+ * also import what the others share, and block the event loop twice as long.
+ */
 export async function loadHandlers(routes: readonly Route[]): Promise<void> {
-  for (const { handlers } of routes) {
+  for (const { handlers } of routes.toReversed()) {
     for (const handler of Object.values(handlers)) await handler.load?.();
   }
 }
@@ -118,13 +123,14 @@ export interface Match<Routed> {
 /** Finds the route of a path, given as decoded segments; returns undefined if there is none. */
 export type Router<Routed> = (segments: readonly string[]) => Match<Routed> | undefined;
 
-/** A node in the tree of routes, reached by a sequence of segments. */
-interface Node<Routed> {
-  statics: Map<string, Node<Routed>>;
-  parameter: Node<Routed> | undefined;
-  /** The route that ends here, with the names of its parameters in order. */
-  leaf: { route: Routed; names: string[] } | undefined;
+/** A segment of a route's path, and the name of the parameter that it stands for; undefined for a static segment. */
+interface PathPart {
+  text: string;
+  name: string | undefined;
 }
+
+/** Stands for a parameter in a pattern. It comes after all letters, so that static segments take precedence. */
+const ANY = "~";
 
 /**
  * Creates a router. Static segments take precedence over parameters, independently of the order of the list. A
@@ -132,16 +138,34 @@ interface Node<Routed> {
  * @throws {RangeError} if two routes match the same paths
  */
 export function createRouter<Routed extends Pick<Route, "path">>(routes: readonly Routed[]): Router<Routed> {
-  const root = createNode<Routed>();
-  for (const route of routes) addRoute(root, route);
+  const patterns = new Map<string, { route: Routed; parts: readonly PathPart[] }>();
+  for (const route of routes) {
+    const parts = route.path.split("/").slice(1).map((text) => ({ text, name: /^\[([a-z_]+)\]$/.exec(text)?.[1] }));
+    const pattern = parts.map(({ text, name }) => name === undefined ? text : ANY).join("/");
+    const other = patterns.get(pattern)?.route;
+    if (other !== undefined) {
+      throw new RangeError(`Cannot add route "${route.path}": it matches the same paths as "${other.path}"`);
+    }
+    patterns.set(pattern, { route, parts });
+  }
+  const ordered = [...patterns].sort(([one], [other]) => one < other ? -1 : 1).map(([, pattern]) => pattern);
   return (segments) => {
-    const values: string[] = [];
-    const leaf = findLeaf(root, segments, values);
-    if (leaf === undefined) return undefined;
-    const params: Record<string, string> = {};
-    leaf.names.forEach((name, index) => params[name] = values[index] ?? "");
-    return { route: leaf.route, params };
+    for (const { route, parts } of ordered) {
+      const params: Record<string, string> = {};
+      if (parts.length === segments.length && matches(parts, segments, params)) return { route, params };
+    }
+    return undefined;
   };
+}
+
+/** Returns whether segments match the parts of a path, and adds the values of parameters to `params`. */
+function matches(parts: readonly PathPart[], segments: readonly string[], params: Record<string, string>): boolean {
+  return parts.every(({ text, name }, index) => {
+    const segment = segments[index] ?? "";
+    if (name === undefined) return segment === text;
+    params[name] = segment;
+    return segment !== "";
+  });
 }
 
 /** Returns the methods that a route answers, sorted, for the header `Allow`. `HEAD` is among them if `GET` is. */
@@ -149,48 +173,4 @@ export function allowedMethods(route: Route): string[] {
   const methods: string[] = METHODS.filter((method) => route.handlers[method] !== undefined);
   if (methods.includes("GET")) methods.push("HEAD");
   return methods.sort();
-}
-
-function createNode<Routed>(): Node<Routed> {
-  return { statics: new Map(), parameter: undefined, leaf: undefined };
-}
-
-function addRoute<Routed extends Pick<Route, "path">>(root: Node<Routed>, route: Routed): void {
-  const names: string[] = [];
-  let node = root;
-  for (const segment of route.path.split("/").slice(1)) {
-    const name = /^\[([a-z_]+)\]$/.exec(segment)?.[1];
-    if (name === undefined) {
-      let next = node.statics.get(segment);
-      if (next === undefined) node.statics.set(segment, next = createNode());
-      node = next;
-    } else {
-      names.push(name);
-      node = node.parameter ??= createNode();
-    }
-  }
-  if (node.leaf !== undefined) {
-    throw new RangeError(`Cannot add route "${route.path}": it matches the same paths as "${node.leaf.route.path}"`);
-  }
-  node.leaf = { route, names };
-}
-
-/**
- * Finds a leaf below a node, and adds the values of parameters to `values`. The tree of routes limits the recursion.
- */
-function findLeaf<Routed>(
-  node: Node<Routed>,
-  segments: readonly string[],
-  values: string[],
-  index = 0,
-): Node<Routed>["leaf"] {
-  const segment = segments[index];
-  if (segment === undefined) return node.leaf;
-  const next = node.statics.get(segment);
-  const staticLeaf = next && findLeaf(next, segments, values, index + 1);
-  if (staticLeaf !== undefined || node.parameter === undefined || segment === "") return staticLeaf;
-  values.push(segment);
-  const leaf = findLeaf(node.parameter, segments, values, index + 1);
-  if (leaf === undefined) values.pop();
-  return leaf;
 }

@@ -37,7 +37,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   async function next(): Promise<ImageEvent | undefined> {
     const { done, value } = await sent.next();
     if (done === true) {
-      throw new GatewayError("upstream", `Expected ${n} images from the upstream, ${missing.size} missing`);
+      throw new GatewayError("upstream", `The upstream made ${n - missing.size} of ${n} images`);
     }
     return value.type === "image" ? await readFinished(value) : await readPreview(value);
   }
