@@ -323,7 +323,8 @@ async function main(all: boolean): Promise<number> {
   const env = {
     DENO_JOBS: jobs,
     SLUICE_TEST_NOTES: notes,
-    ...(all ? { SLUICE_TEST_PERCENT: "15", ...await startDatabases(resources) } : { SLUICE_TEST_QUICK: "1" }),
+    SLUICE_TEST_PERCENT: "10",
+    ...(all ? await startDatabases(resources) : { SLUICE_TEST_QUICK: "1" }),
   };
   const total = await runGroups(groupsOf(all), { env, folder });
   const skipped = skippedLines(await Deno.readTextFile(notes), all);

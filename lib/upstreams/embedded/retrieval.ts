@@ -1,4 +1,4 @@
-/** The embedded models `embed` and `rerank` as one upstream, with `fault` for the same endpoints. */
+/** The answers of the embedded models `embed` and `rerank`, and of `fault` for the same endpoints. */
 import { GatewayError } from "../../errors.ts";
 import { requestedFault } from "../../fault/mod.ts";
 import { scanMembers, writeJson } from "../../json/mod.ts";
@@ -10,7 +10,6 @@ import type {
   RerankRequest,
   RetrievalCall,
   RetrievalRequest,
-  RetrievalUpstream,
 } from "../../retrieval/types.ts";
 import { embeddingsSchema } from "../../retrieval/read_embeddings.ts";
 import { rerankSchema } from "../../retrieval/read_rerank.ts";
@@ -33,21 +32,18 @@ const SCORE_DECIMALS = 6;
 const EMBEDDINGS_MEMBERS: ReadonlySet<string> = new Set(Object.keys(embeddingsSchema.shape));
 const RERANK_MEMBERS: ReadonlySet<string> = new Set(Object.keys(rerankSchema.shape));
 
-/** Creates the upstream. The configuration allows only `embed`, `rerank` and `fault`. */
-export function createEmbeddedRetrieval(): RetrievalUpstream {
-  return {
-    async embed(call) {
-      dropUnsupportedMembers(call, EMBEDDINGS_MEMBERS);
-      const hasWrongUsage = await playFault(call, call.request.inputs.findLast((input) => typeof input === "string"));
-      return { ...await embedAll(call), ...(hasWrongUsage && { tokens: -5 }) };
-    },
-    async rerank(call) {
-      dropUnsupportedMembers(call, RERANK_MEMBERS);
-      const hasWrongUsage = await playFault(call, call.request.query);
-      return { ...await rerankAll(call), ...(hasWrongUsage && { tokens: -5 }) };
-    },
-    close() {},
-  };
+/** Makes embeddings. The configuration allows only `embed` and `fault`. */
+export async function embed(call: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings> {
+  dropUnsupportedMembers(call, EMBEDDINGS_MEMBERS);
+  const hasWrongUsage = await playFault(call, call.request.inputs.findLast((input) => typeof input === "string"));
+  return { ...await embedAll(call), ...(hasWrongUsage && { tokens: -5 }) };
+}
+
+/** Ranks documents. The configuration allows only `rerank` and `fault`. */
+export async function rerank(call: RetrievalCall<RerankRequest>): Promise<Reranking> {
+  dropUnsupportedMembers(call, RERANK_MEMBERS);
+  const hasWrongUsage = await playFault(call, call.request.query);
+  return { ...await rerankAll(call), ...(hasWrongUsage && { tokens: -5 }) };
 }
 
 /** Plays the fault that a text or the model's id asks for. @returns true if the answer reports impossible usage */
