@@ -48,11 +48,9 @@ export interface Gateway extends Upstreams {
   readonly keys: KeyRing;
   /** Ledger of the cost of every request. */
   readonly ledger: Ledger;
-  /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
   /** Recent responses that requests may refer to. */
   readonly recall: Recall;
-  /** Requests in flight. */
   readonly inFlight: InFlightRequests;
   /** Records requests in the log, in metrics and in traces. */
   readonly observer: Observer;
@@ -66,7 +64,6 @@ export interface Gateway extends Upstreams {
   readonly drains: DrainedRequests;
   /** Counts the requests that may still call upstreams of this configuration. */
   readonly uses: ReferenceCount;
-  /** Queue in front of reading uploads. */
   readonly uploads: AdmissionQueue;
   /** Queue in front of work on pixels in this process. */
   readonly pixels: AdmissionQueue;

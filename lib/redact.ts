@@ -1,7 +1,6 @@
 /** Removes secrets from texts that leave the process: first by their values, then by the usual forms of keys. */
 import { remembered, type Secret } from "./secret.ts";
 
-/** Replacement of a secret. */
 const KEY_REPLACEMENT = "[key]";
 
 /**

@@ -30,12 +30,20 @@ export function runForKey<T>(keyId: string | undefined, call: () => T): T {
   return owner.run(keyId, call);
 }
 
+/**
+ * Returns a function that calls others for the API key that the present computation is for. Streams need it, because the
+ * server reads them outside the handler of their request.
+ */
+export function keepKey(): <T>(call: () => T) => T {
+  const keyId = owner.getStore();
+  return (call) => owner.run(keyId, call);
+}
+
 /** A queue in which API keys take turns, so that none keeps others waiting. Items of one key stay in order. */
 export class TurnQueue<T> {
   /** Items by API key. The key whose turn is next is first. */
   readonly #owners: { key: string | undefined; items: T[] }[] = [];
 
-  /** Number of items. */
   get size(): number {
     return this.#owners.reduce((sum, { items }) => sum + items.length, 0);
   }

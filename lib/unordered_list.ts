@@ -20,7 +20,6 @@ export class UnorderedList<Item extends UnorderedItem> {
     return this.#items;
   }
 
-  /** Adds an item that is in no list. */
   add(item: Item): void {
     item.at = this.#items.push(item) - 1;
   }

@@ -2,7 +2,7 @@
  * Runs the tests: `deno task test` runs the fast ones, which need nothing but npm, `deno task test:all` all of them.
  * The last lines of the output are the reasons for skipped tests, and `N passed, N failed`.
  */
-import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../tests/support/databases.ts";
+import { HAS_POSTGRES, HAS_REDIS, makePostgresData, startPostgres, startRedis } from "../tests/support/databases.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 
@@ -293,8 +293,10 @@ async function runGroups(
 /** Starts the databases that tests share, unless the environment names them. Returns their addresses as variables. */
 async function startDatabases(resources: AsyncDisposableStack): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
-  if (HAS_POSTGRES && !Deno.env.get("SLUICE_TEST_POSTGRES")) {
-    env.SLUICE_TEST_POSTGRES = resources.use(await startPostgres()).url;
+  if (HAS_POSTGRES) {
+    Object.assign(env, resources.use(await makePostgresData()).variables);
+    for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+    env.SLUICE_TEST_POSTGRES = Deno.env.get("SLUICE_TEST_POSTGRES") || resources.use(await startPostgres()).url;
   }
   if (HAS_REDIS && !Deno.env.get("SLUICE_TEST_REDIS")) {
     env.SLUICE_TEST_REDIS = resources.use(await startRedis()).url;
@@ -321,7 +323,8 @@ async function main(all: boolean): Promise<number> {
   const env = {
     DENO_JOBS: jobs,
     SLUICE_TEST_NOTES: notes,
-    ...(all ? { SLUICE_TEST_PERCENT: "15", ...await startDatabases(resources) } : { SLUICE_TEST_QUICK: "1" }),
+    SLUICE_TEST_PERCENT: "10",
+    ...(all ? await startDatabases(resources) : { SLUICE_TEST_QUICK: "1" }),
   };
   const total = await runGroups(groupsOf(all), { env, folder });
   const skipped = skippedLines(await Deno.readTextFile(notes), all);

@@ -3,8 +3,12 @@
 /** A process that answers each line with a line. */
 export interface Peer {
   readonly pid: number;
-  /** Writes a line, unless it is empty, and waits for the next line. @throws {Error} if none comes in time */
-  ask(line: string): Promise<string>;
+  /**
+   * Writes a line, unless it is empty, and waits for the next line.
+   * @param patienceMs absent: two minutes
+   * @throws {Error} if none comes in time
+   */
+  ask(line: string, patienceMs?: number): Promise<string>;
   end(): Promise<void>;
 }
 
@@ -44,9 +48,9 @@ export function startPeer(file: string, pinned: Pinned = {}): Peer {
 
   return {
     pid: child.pid,
-    async ask(line) {
+    async ask(line, patienceMs) {
       if (line !== "") await writer.write(new TextEncoder().encode(`${line}\n`));
-      return await inTime(nextLine(), `${file} did not answer`);
+      return await inTime(nextLine(), `${file} did not answer`, patienceMs);
     },
     async end() {
       child.kill("SIGKILL");

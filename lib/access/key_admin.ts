@@ -2,6 +2,7 @@
 import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
+import { issueText } from "../issue_text.ts";
 import type { PublicKey } from "./public_key.ts";
 import { DAY_MS } from "../store/days.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
@@ -60,7 +61,7 @@ export async function createKey(
   { name, group, rules = {}, expiresAt }: NewKeyRequest,
 ): Promise<ShownKey> {
   const what = `Cannot add a key "${name}"`;
-  const checked = nameSchema.safeParse(name);
+  const checked = nameSchema.safeParse(name, { error: issueText });
   if (!checked.success) {
     throw invalid(`${what}: ${checked.error.issues[0]?.message ?? "invalid name"}`, "name");
   }

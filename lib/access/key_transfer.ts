@@ -74,7 +74,6 @@ export function readKeyLines(text: string): KeyRecord[] {
 
 /** The result of an import. */
 export interface ImportedKeys {
-  /** Number of added keys. */
   added: number;
   /** Number of keys that the store had already. */
   present: number;

@@ -10,9 +10,7 @@ const PREFIX = "sk-sluice-";
 const BODY_BYTES = 32;
 const BODY_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
-/** Digits of the checksum. */
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** Prefix of the ids of configured keys. */
 const CONFIGURED_PREFIX = "config:";
 const MINUTE_MS = 60_000;
 /** Largest number of cached credentials. The oldest are evicted first. */

@@ -6,7 +6,6 @@ import { abortable } from "../abort.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminResponse } from "./response.ts";
 
-/** A running audit. */
 interface SharedAudit {
   report: Promise<AuditReport>;
   stop: AbortController;
@@ -14,7 +13,6 @@ interface SharedAudit {
   waiting: number;
 }
 
-/** Running audits by ledger. */
 const sharedAudits = new WeakMap<LedgerStore, SharedAudit>();
 
 /** Audits the ledger. The status is 200 even if there are differences. */

@@ -11,7 +11,6 @@ import * as answers from "./schemas.ts";
 /** Forms of a time, for descriptions of parameters. */
 const MOMENT = "a duration before now such as 7d, a date such as 2026-11-01, or an exact time";
 
-/** Parameters that filter requests. */
 const REQUEST_FILTERS = {
   key: "Name or id of the key",
   group: "Name of the group",

@@ -12,13 +12,16 @@ import { SEND_MS } from "./webhook.ts";
 /** Lease of a claimed alert, in milliseconds: longer than one attempt. */
 const LEASE_MS = SEND_MS + 5_000;
 
-/** Most attempts per alert: about seven hours with their pauses. */
-const MAX_ATTEMPTS = 12;
+/** Most attempts per alert: about eight hours with their pauses. */
+const MAX_ATTEMPTS = 55;
 
-/** First pause in milliseconds, the factor by which pauses grow, and the longest pause in milliseconds. */
+/**
+ * First pause in milliseconds, the factor by which pauses grow, and the longest pause in milliseconds. Later alerts about
+ * the same subject wait, so a receiver that is back gets them all within ten minutes.
+ */
 const FIRST_PAUSE_MS = 1_000;
 const PAUSE_GROWTH = 3;
-const MAX_PAUSE_MS = 7_200_000;
+const MAX_PAUSE_MS = 600_000;
 
 /** Status with which a receiver declines further attempts. */
 const GONE = 410;

@@ -126,7 +126,6 @@ export class EntryDraft {
     this.#firstMs ??= Math.round(this.#monotonic() - this.#startedAt);
   }
 
-  /** Returns the entry of the request, which has ended. */
   toEntry(end: EndFacts, details?: EntryDetails): Entry {
     const { model, status, ending, tokens, source, sheet, cost, held, overrun, images, now } = end;
     const { id, keyId, group, endpoint } = this.#request;

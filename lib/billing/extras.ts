@@ -100,7 +100,6 @@ function servedTier(
   return priced ?? (notPlain.length === 0 ? undefined : requestedTier ?? notPlain[0]);
 }
 
-/** Ranks a service tier by its price. */
 function rankOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
   const sheets = extraPrices?.tiers.get(tier);
   if (sheets === undefined) return 0n;

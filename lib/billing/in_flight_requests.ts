@@ -22,7 +22,6 @@ export interface InFlightRequest {
 export interface InFlightRequests {
   /** Adds a request until its meter has ended. */
   add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): void;
-  /** Counts requests, of one kind or of all. */
   count(kind?: InFlightKind): number;
   /** Resolves when no requests are left, of one kind or of all. */
   whenDone(kind?: InFlightKind): Promise<void>;
@@ -33,7 +32,6 @@ export interface InFlightRequests {
   stop(reason: GatewayError, kind?: InFlightKind): Promise<void>;
 }
 
-/** A request and its meter. */
 interface MeteredRequest extends UnorderedItem {
   readonly meter: Pick<Meter, "fail" | "done">;
   readonly request: InFlightRequest;

@@ -33,7 +33,6 @@ export interface LedgerParts {
 export interface Ledger {
   /** True if entries can be written, as far as is known. While false, no request that costs money may begin. */
   readonly healthy: boolean;
-  /** Number of queued entries. */
   readonly queued: number;
   /**
    * Writes an entry and ends its hold. Resolves once it is durable: true if it is new, false if its id exists, because

@@ -70,7 +70,6 @@ const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images:
 export class Meter {
   readonly #parts: MeterParts;
   readonly #record: ObservedRecord | undefined;
-  /** The facts of the request for its entry. */
   readonly entry: EntryDraft;
   readonly #reservation: Reservation;
   #terms: AdmissionTerms | undefined;

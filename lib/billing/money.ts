@@ -3,7 +3,6 @@
  * used.
  */
 
-/** Decimals of an amount. */
 const DECIMALS = 12;
 
 /** An amount in 1e-12 USD. */

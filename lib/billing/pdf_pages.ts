@@ -43,7 +43,6 @@ const TREE = new RegExp(
   "g",
 );
 
-/** A reference in an array. */
 const REFERENCE = new RegExp(`${NUMBER}R`, "g");
 
 /** Most pages that count: more than any vendor reads. */

@@ -77,7 +77,6 @@ export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPa
   }
 }
 
-/** Cached JSON of large parts. */
 const cachedJson = new WeakMap<JsonObject, string>();
 
 /** Cached page counts of PDFs. */

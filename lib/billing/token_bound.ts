@@ -57,7 +57,6 @@ export interface TokenBound {
   output: number;
 }
 
-/** Facts of a model that the bounds need. */
 type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
 /** Facts that the bounds of an input need in addition. */
@@ -69,7 +68,7 @@ export interface InputBounds extends ModelBounds {
 /**
  * Returns the most tokens that a request can have, without a tokenizer. Byte-level tokenizers make at most one token
  * per UTF-8 byte, so the bytes of a text are an upper bound. An input that may grow at the vendor (hosted tools, files
- * at URLs, videos, the client's own chat template) is bounded only by the context of the model.
+ * at URLs, videos, the client's own chat template or image processing) is bounded only by the context of the model.
  * @param maxTokens the most tokens of an answer; absent: those that the prompt sets
  */
 export function tokenBound(prompt: Prompt, model: InputBounds, maxTokens = prompt.maxTokens): TokenBound {
@@ -83,7 +82,7 @@ export function tokenBound(prompt: Prompt, model: InputBounds, maxTokens = promp
 }
 
 function maxInput(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
-  if (mayRunHostedTools(prompt) || hasOwnTemplate(prompt)) return limit;
+  if (mayRunHostedTools(prompt) || hasOwnRendering(prompt)) return limit;
   if (prompt.plain !== undefined) {
     const tokens = maxPlainInput(prompt, prompt.plain);
     return tokens < limit ? tokens : limit;
@@ -112,9 +111,13 @@ function hasFileAddress({ value }: ContentBlockOf<"vendor_specific">): boolean {
   return addressesIn(value).some(({ name }) => name !== "image_url");
 }
 
-/** Returns whether the client replaces the chat template, as vLLM may allow. It can repeat a text any number of times. */
-function hasOwnTemplate({ unknownMembers }: Prompt): boolean {
-  return unknownMembers?.members.chat_template !== undefined;
+/**
+ * Returns whether the client decides how vLLM makes tokens of its input: by a chat template, which can repeat a text any
+ * number of times, or by settings of the processor, such as the resolution of images.
+ */
+function hasOwnRendering({ unknownMembers }: Prompt): boolean {
+  const { chat_template, mm_processor_kwargs } = unknownMembers?.members ?? {};
+  return chat_template !== undefined || mm_processor_kwargs !== undefined;
 }
 
 /** Returns the bound of a plain prompt by the sizes of its JSON, which has at least as many bytes as the text. */

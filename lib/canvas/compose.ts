@@ -52,7 +52,6 @@ function entriesOf<Table extends object>(table: Table): [keyof Table, Table[keyo
   return Object.entries(table) as [keyof Table, Table[keyof Table]][];
 }
 
-/** Returns the scene that the words name, else a random one. */
 function chooseScene({ words, random }: Stage): Scene {
   let best = pick<Scene>(random, [mountains, sea, city, abstract, meadow, desert, forest, space, abstract]), most = 0;
   for (const [name, sceneWords] of entriesOf(WORDS.scenes)) {

@@ -11,9 +11,7 @@ import { eachPixel, lay, type Layer, paintLayers } from "./surface.ts";
 
 /** Parameters of an edit. */
 export interface Editing {
-  /** The instruction. */
   prompt: string;
-  /** Size of the result. */
   size: PixelSize;
   /** Index of the image in the request; it varies the colour temperature. */
   index: number;

@@ -41,7 +41,6 @@ export class Sketch {
     return this.#place(points(text))[0] ?? this.#at;
   }
 
-  /** Adds layers in pixels. */
   add(...layers: Layer[]): void {
     this.layers.push(...layers);
   }
@@ -50,7 +49,6 @@ export class Sketch {
     this.add(fill(this.#place(outline), paint, alpha));
   }
 
-  /** Adds a polygon. */
   polygon(outline: string, paint: Paint, alpha?: number): void {
     this.#fill(points(outline), paint, alpha);
   }

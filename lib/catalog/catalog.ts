@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import { EMBEDDED_MODELS } from "./embedded.ts";
 import { kindOfModalities, type Model, type ModelKind, type Target } from "./model.ts";
 import type { Pricing } from "./price_schema.ts";
-import { type Caller, mayUse } from "../access/permissions.ts";
+import { type Caller, mayUse, requireModel } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 
 /** All models that the gateway serves. */
@@ -93,6 +93,22 @@ export interface MissingModel {
 interface ModelLookup {
   gateway: { catalog: Catalog; now: () => number };
   caller: Pick<Caller, "group" | "rules">;
+}
+
+/**
+ * Finds the model that a caller names.
+ * @throws {GatewayError} `forbidden` if the caller may not use it, or a model of this name if there were one;
+ * `not_found` for an unknown name and for an expired model
+ */
+export function findPermitted(name: string, lookup: ModelLookup): Model {
+  const { gateway, caller } = lookup;
+  const model = gateway.catalog.find(name);
+  if (model !== undefined) requireModel(caller, model.id, { name });
+  if (model !== undefined && !isExpired(model, gateway.now())) return model;
+  const missing = missingModel(name, lookup);
+  // If only the vendor prefix is missing from a model that the caller may use, the client gets a suggestion.
+  if (model === undefined && missing.suggestion === undefined) requireModel(caller, name, { isKnown: false });
+  throw missing.error;
 }
 
 /** Creates the error for an unknown name or an expired model. It names no model that the caller may not use. */

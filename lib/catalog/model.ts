@@ -117,7 +117,6 @@ export function kindOfModalities(output: readonly unknown[]): ModelKind {
   return output.includes("rerank") ? "rerank" : "other";
 }
 
-/** Returns the parameters of a model that lists none. */
 function defaultParameters(kind: ModelKind, hasDimensions: boolean): string[] {
   if (kind === "embedding" && hasDimensions) return ["dimensions", ...DEFAULT_PARAMETERS.embedding];
   return [...DEFAULT_PARAMETERS[kind === "other" ? "text" : kind]];

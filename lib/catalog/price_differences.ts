@@ -49,7 +49,6 @@ function isSameModel(one: Target, other: Target): boolean {
   return one.upstream === other.upstream && one.model === other.model;
 }
 
-/** A difference of one member. */
 type MemberDifference = Pick<ListedDifference, "member" | "configured" | "listed">;
 
 /**

@@ -194,7 +194,6 @@ function countOf(name: "context_length" | "max_completion_tokens" | "dimensions"
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? { [name]: value } : {};
 }
 
-/** Decimals of a price. */
 const DECIMALS = 12;
 
 /**

@@ -118,7 +118,6 @@ export interface Pricing extends TieredPrices {
   request?: string;
   /** USD per call of a hosted tool, by its name. */
   hosted_tools?: Readonly<Record<string, string>>;
-  /** Prices of service tiers, by name. */
   service_tiers?: Readonly<Record<string, TieredPrices>>;
   /** Prices at times of the day. */
   time_windows?: readonly TimeWindow[];

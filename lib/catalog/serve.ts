@@ -7,13 +7,12 @@ import { jsonWithEtag } from "../server/json_response.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/mod.ts";
-import { isExpired, isLanguageModel, kindOf, missingModel } from "./catalog.ts";
+import { findPermitted, isExpired, isLanguageModel, kindOf, missingModel } from "./catalog.ts";
 import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { geminiModel, geminiPage } from "./gemini_format.ts";
 import type { Model, ModelKind } from "./model.ts";
 import { nativeModel } from "./native_format.ts";
-import { takePage } from "./page.ts";
 
 /** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`, `gemini` for `/v1beta/models`. */
 export type CatalogFormat = "compatible" | "native" | "gemini";
@@ -48,7 +47,8 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
 
 /**
  * Returns the model in the path parameters `provider` and `model_id`. Without the latter, `provider` is the whole id.
- * @throws {GatewayError} `not_found` if it does not exist or the caller may not call it
+ * @throws {GatewayError} `forbidden` if the caller may not use it; `not_found` if it does not exist, or the caller may
+ * not call it for another reason
  */
 export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const { provider = "", model_id: id } = context.params;
@@ -75,10 +75,9 @@ interface ModelRequest extends FormatContext {
 }
 
 function answerModel(request: Request, { id, context, format }: ModelRequest): Promise<Response> {
-  const { gateway, caller } = context;
-  const found = gateway.catalog.find(id);
-  const [model] = found === undefined ? [] : visibleModels([found], context, format);
-  if (model === undefined) throw missingModel(id, { gateway, caller: requireCaller(caller) }).error;
+  const lookup = { gateway: context.gateway, caller: requireCaller(context.caller) };
+  const [model] = visibleModels([findPermitted(id, lookup)], context, format);
+  if (model === undefined) throw missingModel(id, lookup).error;
   return jsonWithEtag(request, formatModel(model, { context, format }));
 }
 
@@ -140,4 +139,46 @@ function formatList(
 
 function queryOf(request: Request): URLSearchParams {
   return new URLSearchParams(readTarget(request).query);
+}
+
+/** Largest `limit`, as at Anthropic. */
+const MAX_LIMIT = 1_000;
+
+interface ModelPage {
+  models: readonly Model[];
+  /** True if more models follow or, with `before_id`, precede. */
+  hasMore: boolean;
+}
+
+/**
+ * Returns the page that a query requests: `limit` models after `after_id`, or directly before `before_id`. Without
+ * `limit` it has all of them, so that clients that read only one page see every model.
+ * @throws {GatewayError} `invalid` if a parameter is
+ */
+function takePage(models: readonly Model[], query: URLSearchParams): ModelPage {
+  const limit = readLimit(query.get("limit"));
+  const [afterId, beforeId] = [query.get("after_id"), query.get("before_id")];
+  if (afterId !== null && beforeId !== null) {
+    throw new GatewayError("invalid", "Expected after_id or before_id, not both", { param: "before_id" });
+  }
+  if (beforeId !== null) {
+    const end = indexOf(models, { id: beforeId, param: "before_id" });
+    const start = Math.max(0, end - limit);
+    return { models: models.slice(start, end), hasMore: start > 0 };
+  }
+  const start = afterId === null ? 0 : indexOf(models, { id: afterId, param: "after_id" }) + 1;
+  return { models: models.slice(start, start + limit), hasMore: start + limit < models.length };
+}
+
+function readLimit(text: string | null): number {
+  if (text === null) return Infinity;
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw new GatewayError("invalid", `Expected a whole number from 1 to ${MAX_LIMIT}`, { param: "limit" });
+}
+
+function indexOf(models: readonly Model[], { id, param }: { id: string; param: string }): number {
+  const index = models.findIndex((model) => model.id === id);
+  if (index < 0) throw new GatewayError("invalid", "No model in the list has this id", { param });
+  return index;
 }

@@ -72,8 +72,8 @@ export const MAX_LISTED_KEYS = 5;
 
 /** Values in the text of a later start. */
 export interface LaterStart extends Origins {
-  /** Number of keys in the store, and at most `MAX_LISTED_KEYS` of them. */
-  keys: Pick<KeySummary, "inUse" | "oldest">;
+  /** Number of keys in the store, and at most `MAX_LISTED_KEYS` of them; absent: the store does not answer. */
+  keys?: Pick<KeySummary, "inUse" | "oldest">;
   /** Names of the keys that the configuration takes from the environment. */
   configured: readonly string[];
   /** The command that adds a key, or `MEMORY_KEYS`. */
@@ -168,16 +168,17 @@ export const MEMORY_KEYS = 'list it in "keys" of the configuration, as the store
 
 /** Returns the text of a later start: the keys in use, and the command that adds one. */
 export function laterStartText({ origin, admin, link, keys, configured, addCommand }: LaterStart): string {
-  const lines = keys.oldest.map(({ name, createdAt, disabled }) =>
+  const { inUse, oldest } = keys ?? { inUse: 0, oldest: [] };
+  const lines = oldest.map(({ name, createdAt, disabled }) =>
     `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`
   );
-  if (keys.inUse > lines.length) lines.push(`and ${keys.inUse - lines.length} more`);
+  if (inUse > lines.length) lines.push(`and ${inUse - lines.length} more`);
+  if (keys === undefined) lines.push("The API keys of the store are unknown: it does not answer at the moment");
   lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
   if (lines.length === 0) lines.push("No API key is in use");
   return `${listensText({ origin, admin, link })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
 }
 
-/** Note below a sign-in link. */
 const LINK_NOTE = '  (this link works once, within ten minutes; "sluice console" prints another one)';
 
 function listensText(

@@ -14,7 +14,7 @@ export function explain(
     const explanation = await explainRequest(ledger, id, { keys, config });
     if (explanation === undefined) {
       writeErr(`Cannot explain the request "${id}": it is not in the ledger\n`);
-      writeErr("A request whose key was refused is in the log alone; older ones go after ledger.keep_days\n");
+      writeErr("Requests with a refused key are only in the log, and entries are deleted after ledger.keep_days\n");
       return 1;
     }
     writeOut(switches.has("json") ? jsonText(explanation) : explanationText(explanation));

@@ -16,7 +16,6 @@ const UNSET = "unset";
 /** Flags with lists. The rules have the same names. */
 const LIST_FLAGS = ["models", "endpoints", "ips"] as const;
 
-/** Flags with limits, and the names of the limits. */
 const LIMIT_FLAGS = [["rpm", "requests_per_minute"], ["tpm", "tokens_per_minute"], [
   "concurrency",
   "concurrency",

@@ -4,15 +4,16 @@ import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";
 import { createDrain, type Drain } from "../server/drain.ts";
 import { loadHandlers, type Route } from "../server/router.ts";
+import { loadUpstreamModules } from "../upstreams/create_upstreams.ts";
 import { listenAll, ListenError, type Server, shutdownAll } from "./listen.ts";
 import { localAdminOf, readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
 import { openLoadedConfig } from "./loaded_config.ts";
 import { flushKeys, startMaintenance } from "./maintenance.ts";
 import { openStores } from "./open_stores.ts";
-import { writeErr } from "./output.ts";
+import { writeErr, writeOut } from "./output.ts";
 import { openServeLog } from "./serve_log.ts";
 import { listenForStopSignals, type ShutdownOutcome, shutDownServer, type StopSignals } from "./shutdown.ts";
-import { welcome } from "./welcome.ts";
+import { welcomeText } from "./welcome.ts";
 
 /** Time to close the store after a second signal, in milliseconds. The store is not harmed if that takes longer. */
 const CLOSE_MS = 200;
@@ -53,7 +54,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   let signals: StopSignals | undefined;
   let code = 0;
   // A failure is ignored here: it is reported by the requests that need the module.
-  const loading = setTimeout(() => void loadHandlers(routes).catch(() => {}), LOAD_DELAY_MS);
+  const loading = setTimeout(() => void loadOthers(routes).catch(() => {}), LOAD_DELAY_MS);
   try {
     await readLocalBudgets({ store, config, now: Date.now() });
     const servers = await listenAll(current, { routes, drain });
@@ -62,7 +63,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     const endReloading = startReloading(current(), { path, since: performance.timeOrigin });
     alerts.start(current);
     try {
-      await welcome({ gateway: current(), servers, flags });
+      writeOut(await welcomeText({ gateway: current(), servers, flags }));
       await first;
       endReloading();
       const outcome = await end(current(), { servers, drain, second });
@@ -88,6 +89,12 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     await lines.flush();
   }
   return code;
+}
+
+/** Imports the modules that no request has needed so far, one after another. */
+async function loadOthers(routes: readonly Route[]): Promise<void> {
+  await loadHandlers(routes);
+  await loadUpstreamModules();
 }
 
 interface ShutdownContext {

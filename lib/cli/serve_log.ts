@@ -9,11 +9,9 @@ import { describeCause } from "../server/cause.ts";
 /** The log of a serving process. */
 export interface ServeLog {
   readonly log: (entry: LogEntry) => void;
-  /** Lines that wait to be written. */
   readonly lines: LogWriter;
   /** Alerts that log lines cause. */
   readonly alerts: Alerts;
-  /** Stops logging uncaught errors. */
   readonly stopErrorLog: () => void;
 }
 

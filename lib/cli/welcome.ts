@@ -1,4 +1,4 @@
-/** Prints how to connect to a gateway that has started, and creates the first key. */
+/** Writes how to connect to a gateway that has started, and creates the first key. */
 import { issueKey } from "../access/keys.ts";
 import { addSignInLink } from "../access/sign_in_link.ts";
 import { mayUse } from "../access/permissions.ts";
@@ -7,6 +7,7 @@ import type { Model } from "../catalog/model.ts";
 import { type Config, groupOf } from "../config.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags } from "../config/load.ts";
+import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import {
   addCommand,
@@ -20,7 +21,6 @@ import {
   type Origins,
 } from "./banner.ts";
 import type { Server } from "./listen.ts";
-import { writeOut } from "./output.ts";
 
 function originsOf(
   { admin }: Pick<Config, "admin">,
@@ -48,33 +48,46 @@ export interface WelcomeParts {
 }
 
 /**
- * Prints how to connect. If there is no key and the output is a terminal, it creates the first key; a log would keep
- * the key. It must be called after the port is open, because a key is shown only once and must not belong to a failed
- * start.
+ * Returns the text of how to connect. If there is no key and the output is a terminal, it creates the first key; a log
+ * would keep the key. It must be called after the port is open, because a key is shown only once and must not belong to
+ * a failed start. The gateway serves by then, so that a store which does not answer only makes the text shorter.
  */
-export async function welcome({ gateway, servers, flags }: WelcomeParts): Promise<void> {
+export async function welcomeText(parts: WelcomeParts): Promise<string> {
+  const origins = originsOf(parts.gateway.config, parts.servers);
+  try {
+    return await textWithKeys(parts, await withLink(parts.gateway, origins));
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.refusal === undefined || !("outage" in error.refusal)) throw error;
+    return laterStartText({ ...origins, ...configuredOf(parts) });
+  }
+}
+
+async function textWithKeys(parts: WelcomeParts, origins: Origins): Promise<string> {
+  const { gateway } = parts;
   const { store } = gateway;
-  const origins = await withLink(gateway, originsOf(gateway.config, servers));
-  const configured = gateway.config.keys.map(({ name }) => name);
-  const isFirst = configured.length === 0 && (await store.keys.summary(0)).total === 0;
+  const isFirst = gateway.config.keys.length === 0 && (await store.keys.summary(0)).total === 0;
   if (isFirst && Deno.stdout.isTerminal()) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
     // `add` returns false if another process was faster. Its key is then listed below.
     if (await store.keys.add(record, { author: "gateway", at: gateway.now() })) {
       const model = gateway.catalog.models.find((model) => isUsable(gateway, model));
-      writeOut(firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) }));
-      return;
+      return firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) });
     }
   }
+  return laterStartText({ ...origins, keys: await store.keys.summary(MAX_LISTED_KEYS), ...configuredOf(parts) });
+}
+
+/** Returns the parts of the text that are not in the store. */
+function configuredOf({ gateway: { config }, flags }: WelcomeParts): { configured: string[]; addCommand: string } {
   const place = isDeployed() ? {} : {
     folder: Deno.cwd(),
     background: backgroundOf({ isTerminal: Deno.stdout.isTerminal(), env: (name) => Deno.env.get(name) }),
   };
   const program = { isStandalone: Deno.build.standalone, ...place };
-  const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
-  writeOut(
-    laterStartText({ ...origins, keys: await store.keys.summary(MAX_LISTED_KEYS), configured, addCommand: command }),
-  );
+  return {
+    configured: config.keys.map(({ name }) => name),
+    addCommand: config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program),
+  };
 }
 
 function isDeployed(): boolean {

@@ -127,7 +127,6 @@ class Expansion {
     }
   }
 
-  /** Names of the upstreams of a vendor. */
   #upstreamsOf(vendor: string): string[] {
     const upstreams = isObject(this.#file.upstreams) ? this.#file.upstreams : {};
     return Object.entries(upstreams).filter(([, row]) => isObject(row) && row.vendor === vendor).map(([name]) => name);

@@ -1,20 +1,10 @@
 /** Words the problems that a schema finds in a configuration: one line each, with the path of the member. */
 import { z } from "zod";
+import { issueText, typeText } from "../issue_text.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
 /** Path of a member: names and indices from the root. */
 export type Path = readonly PropertyKey[];
-
-/** Types as error messages word them. */
-const TYPE_TEXTS: Readonly<Record<string, string>> = {
-  object: "an object",
-  record: "an object",
-  array: "an array",
-  string: "a string",
-  number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
-};
 
 /** Objects with more members than this are described without their members. */
 const MAX_LISTED_MEMBERS = 4;
@@ -70,7 +60,7 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
         key,
       ) => [[...path, key], `Unknown member; expected one of: ${membersOf(schema, actual).join(", ")}`]);
     case "invalid_type":
-      return [[path, `Expected ${typeText(issue.expected, schema)}, not ${showOther(actual, issue.expected)}`]];
+      return [[path, `Expected ${typeAndMembers(issue.expected, schema)}, not ${showOther(actual, issue.expected)}`]];
     case "invalid_value":
       return [[path, `Expected one of ${issue.values.map(show).join(", ")}, not ${show(actual)}`]];
     case "invalid_union":
@@ -78,17 +68,16 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     case "invalid_key":
       return [[path, issue.issues[0]?.message ?? issue.message]];
     case "too_small":
-      return [[path, `Expected at least ${issue.minimum}${unitOf(issue.origin)}, not ${sizeOf(actual)}`]];
     case "too_big":
-      return [[path, `Expected at most ${issue.maximum}${unitOf(issue.origin)}, not ${sizeOf(actual)}`]];
+      return [[path, `${issueText({ ...issue, input: actual })}, not ${sizeOf(actual)}`]];
     default:
       return [[path, mayBeSecret(path) ? issue.message : `${issue.message}, not ${show(actual)}`]];
   }
 }
 
 /** Returns the name of a type. For a small object, such as `{ "env": "NAME" }`, it also names the members. */
-function typeText(expected: string, schema: JsonObject | undefined): string {
-  const text = TYPE_TEXTS[expected] ?? expected;
+function typeAndMembers(expected: string, schema: JsonObject | undefined): string {
+  const text = typeText(expected);
   const isOne = schema?.oneOf === undefined && schema?.anyOf === undefined;
   const members = expected === "object" && isOne ? membersOf(schema, undefined) : [];
   return members.length === 0 || members.length > MAX_LISTED_MEMBERS ? text : `${text} with ${members.join(", ")}`;
@@ -105,10 +94,6 @@ function mayBeSecret(path: Path): boolean {
 /** Returns the values that select the options of a discriminated union. */
 function issueOptions(issue: z.core.$ZodIssueInvalidUnion): unknown[] {
   return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
-}
-
-function unitOf(origin: string): string {
-  return origin === "string" ? " characters" : origin === "array" ? " items" : "";
 }
 
 function sizeOf(value: unknown): string {

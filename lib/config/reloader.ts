@@ -64,7 +64,6 @@ export interface ReloadCause {
 
 /** Reloads the configuration. */
 export interface Reloader {
-  /** Returns the status of the active configuration. */
   status(): ConfigStatus;
   /**
    * Reads the configuration and applies it if it is valid. If a reload is running, another one follows, because the
@@ -124,13 +123,10 @@ export function createReloader(parts: ReloaderParts): Reloader {
 class ConfigReloader implements Reloader {
   readonly #parts: ReloaderParts;
   #status: ConfigStatus;
-  /** Digest of the active configuration. */
   #activeDigest: string;
   /** Active version of the store's configuration; `undefined`: the node's own file is active. */
   #sharedVersion: number | undefined;
-  /** The running reload. */
   #running: Promise<ReloadResult> | undefined;
-  /** The reload that follows the running one. */
   #next: Promise<ReloadResult> | undefined;
   /** The highest-ranking cause of the next reload. */
   #nextCause: ReloadCause = { trigger: "store" };

@@ -25,7 +25,6 @@ export interface SharedConfigParts {
 
 /** The shared configuration as one node uses it. */
 export interface SharedConfigSource {
-  /** The configuration to start with. */
   readonly loaded: LoadedConfig;
   /**
    * Loads the configuration to activate. If an operator of this node triggered the reload, the node's own file is

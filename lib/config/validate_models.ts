@@ -93,7 +93,6 @@ function modelKindOf(model: JsonObject): ModelKind {
 
 interface TargetOfModel {
   target: JsonObject;
-  /** Kind of the model that has this target. */
   kind: ModelKind;
 }
 

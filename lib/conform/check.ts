@@ -1,6 +1,7 @@
 /** The types of checks, each of which decides one claim about a gateway, and the helpers that they are made of. */
 import type { z } from "zod";
 import type { SuiteContext } from "./suite_context.ts";
+import { issueText } from "../issue_text.ts";
 
 /** The parts that are text protocols. */
 export const TEXT_PARTS = ["chat", "responses", "messages", "gemini"] as const;
@@ -28,11 +29,7 @@ export interface Check {
   run: CheckFunction;
 }
 
-/**
- * Runs a check, and may return a note.
- * @throws {Mismatch} if the check fails
- * @throws {Skip} if it does not apply
- */
+/** Runs a check, and may return a note. @throws {Mismatch} if the check fails @throws {Skip} if it does not apply */
 export type CheckFunction = (context: SuiteContext) => Promise<string | void>;
 
 /** Checks of a part by their ids, without the name of the part. */
@@ -41,9 +38,7 @@ export type Checks = Readonly<Record<string, CheckFunction>>;
 /** A check failed. */
 export class Mismatch extends Error {
   override readonly name = "Mismatch";
-  /** The expectation, in words. */
   readonly expected: string;
-  /** The received value, as text. */
   readonly seen: string;
 
   constructor(expected: string, seen: string) {
@@ -72,7 +67,7 @@ export function expectThat(
  * @throws {Mismatch} for the first invalid member
  */
 export function shaped<T>(schema: z.ZodType<T>, value: unknown, where = "the body"): T {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: issueText });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const path = issue?.path.map(String).join(".") ?? "";

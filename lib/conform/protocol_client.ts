@@ -117,7 +117,6 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
     return this.context.once(`${this.form.part} ${name}`, make);
   }
 
-  /** Returns the path and body of a request. */
   request(body: JsonObject): { path: string; body: JsonObject } {
     const { form, path, context } = this;
     return form.address?.(path, body, context.subject.model) ?? { path, body };
@@ -170,7 +169,6 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
     return this.once(`${words} ${JSON.stringify(more)}`, () => this.ask(words, more, "tools"));
   }
 
-  /** Returns an answer with a forced tool call. */
   forcedCall(): Promise<Answer> {
     return this.askTools(WEATHER, { tools: this.form.tools(), ...this.form.choices.forced });
   }

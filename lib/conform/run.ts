@@ -36,7 +36,6 @@ export type Result = Omit<Check, "run"> & Outcome;
 /** Results of a run. */
 export interface SuiteRun {
   results: Result[];
-  /** Number of requests that were sent. */
   requests: number;
 }
 
@@ -49,7 +48,6 @@ export class UnreachableGateway extends Error {
 export interface RunOptions extends Subject {
   /** Parts to run, which the gateway must serve; absent: all that it serves. */
   only?: readonly SuitePart[];
-  /** Number of concurrent checks. */
   concurrency: number;
 }
 

@@ -11,7 +11,6 @@ export interface Subject {
   /** Base URL of the gateway, without a trailing slash and without `/v1`. */
   origin: string;
   key: string;
-  /** Id of the text model. */
   model: string;
   /** Absent: images are not tested. */
   imageModel?: string;
@@ -19,7 +18,6 @@ export interface Subject {
   embeddingModel?: string;
   /** Absent: reranking is not tested. */
   rerankModel?: string;
-  /** Timeout of a request, in milliseconds. */
   timeoutMs: number;
   /** Size of a body that the gateway must refuse as too large, in bytes; absent: 34 MiB. */
   largeBytes?: number;

@@ -16,7 +16,6 @@ const HALF_LABEL_WIDTH = 24;
 /** Smallest width of a bar. */
 const MIN_BAR_WIDTH = 2;
 
-/** A bar of the timeline. */
 interface Bar {
   name: string;
   kind: "answer" | "failure" | "wait";

@@ -68,7 +68,7 @@ function FilterForm({ texts }: { texts: BudgetTexts }): VNode {
       {field("key", "Key")}
       {field("user", "End user of this key")}
       <label>
-        Most end users
+        Maximum end users
         <input name="limit" value={texts.limit ?? ""} placeholder="20" inputmode="numeric" autocomplete="off" />
       </label>
       <button type="submit">Find</button>

@@ -39,16 +39,13 @@ export interface ChartStep {
 export interface ChartPart {
   /** CSS class that sets its color. */
   class: string;
-  /** Values by step. */
   values: readonly number[];
 }
 
-/** Options of every chart. */
 interface ChartOptions {
   /** Description for screen readers. */
   label: string;
   steps: readonly ChartStep[];
-  /** Formats a value of the vertical axis. */
   format: (value: number) => string;
 }
 

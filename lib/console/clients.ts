@@ -5,20 +5,17 @@ import { shellWord } from "../text.ts";
 export interface ClientConnection {
   /** URL of the gateway, such as `http://127.0.0.1:8790`. */
   origin: string;
-  /** Id of the model. */
   model: string;
 }
 
 /** Settings of one client. */
 export interface ClientSettings {
-  /** Name, as in the documentation. */
   name: string;
   kind: "SDK" | "agent";
   /** Protocol that it speaks with these settings. */
   protocol: "chat" | "responses" | "messages" | "gemini";
   /** The file or dialog that the settings go into. */
   place: string;
-  /** Returns the text of the settings. */
   settings(connection: ClientConnection): string;
   /** Additional note; absent: none. */
   note?: string;

@@ -20,7 +20,6 @@ const BUDGET_FIELDS = [
   ["user_budget", "Budget of each end user, USD", "Period of each end user"],
 ] as const;
 
-/** Fields with limits: name and label. */
 const LIMIT_FIELDS = [
   ["requests_per_minute", "Requests per minute"],
   ["tokens_per_minute", "Tokens per minute"],

@@ -21,7 +21,6 @@ const JSON_LINES = "application/x-ndjson";
 /** Reports new text of an answer. `side` is the index of its model among those that are compared. */
 type Progress = (side: number, text: string) => void;
 
-/** A request to send, and how. */
 interface SendOptions {
   context: RouteContext;
   submitted: PlaygroundRequest;
@@ -125,8 +124,9 @@ async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnsw
   const events = new SseReader();
   const decoder = new TextDecoder();
   for await (const chunk of body) {
-    yield events.push(decoder.decode(chunk, { stream: true })).map(({ data }) => answer.addEvent(data)).join("");
+    yield answer.addFrames(events.push(decoder.decode(chunk, { stream: true })));
   }
+  yield answer.addFrames("end");
 }
 
 /**

@@ -12,7 +12,6 @@ const MAX_OFFERED_KEYS = 200;
 
 /** Keys and models to choose from. */
 export interface Choices {
-  /** Names of keys. */
   keys: readonly string[];
   models: readonly { id: string; kind: string }[];
 }
@@ -103,7 +102,7 @@ export function PlaygroundForm(
           </select>
         </label>
         <ModelField name="model" label="Model" models={models} value={fields.model} />
-        <ModelField name="other" label="Beside it" models={models} value={fields.other} empty="no other model" />
+        <ModelField name="other" label="Compare with" models={models} value={fields.other} empty="no other model" />
       </div>
       <Area name="system" label="Instructions" value={fields.system} rows={2} />
       <Area name="prompt" label="Prompt, query, or texts to embed (one a line)" value={fields.prompt} rows={6} />
@@ -124,7 +123,7 @@ export function PlaygroundForm(
         />
         <div class="fields">
           <label>
-            Most output tokens
+            Maximum output tokens
             <input name="max_tokens" value={fields.max_tokens} inputMode="numeric" />
           </label>
           <label>

@@ -52,10 +52,8 @@ export const FIELDS = {
 
 /** The request that the form describes. */
 export interface PlaygroundRequest {
-  /** Name or id of the key. */
   key: string;
   endpoint: PlaygroundEndpoint;
-  /** One or two models. */
   models: readonly string[];
   /** The body without its model. */
   body: JsonObject;
@@ -80,7 +78,6 @@ export function readPlaygroundRequest(fields: typeof FIELDS): PlaygroundRequest 
   return { key: key.trim(), endpoint, models, body: withMembers(bodyOf(endpoint, fields), readMore(fields)) };
 }
 
-/** An endpoint of a text protocol, which has the name of the protocol. */
 type TextEndpoint = Protocol & PlaygroundEndpoint;
 
 /** Returns whether an endpoint is one of a text protocol, whose requests can be streamed and translated. */

@@ -18,14 +18,12 @@ import { addressOf, ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./pl
 /** Tag that distinguishes requests of the playground in the ledger. */
 const PLAYGROUND_TAG = "playground";
 
-/** The sender of a request. */
 interface Sender {
   caller: Caller;
   /** Entry for the log of changes, to which the request's id is added; `undefined`: none. */
   change: LoggedChange | undefined;
 }
 
-/** Senders of the requests in flight. */
 const senders = new WeakMap<Request, Sender>();
 
 /** Apps by gateway. They have the routes of clients, but the caller is chosen instead of authenticated. */

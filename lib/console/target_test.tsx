@@ -58,11 +58,9 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
   });
 }
 
-/** The outcome of a test. */
 interface TestResult {
   /** HTTP status that a client would get. */
   status: number;
-  /** Duration, in milliseconds. */
   ms: number;
   requestId: string;
   /** The ledger entry; absent if it is not there yet. */

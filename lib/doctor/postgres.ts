@@ -54,7 +54,6 @@ export async function checkPostgres(
   return notes.found;
 }
 
-/** Remedies by the SQLSTATE of the error. */
 const REMEDIES: Readonly<Record<string, string>> = {
   "53300": "Raise max_connections, or the CONNECTION LIMIT of the role and the database",
   "57014": "Remove statement_timeout from the role and the database: the gateway has time limits of its own",
@@ -140,6 +139,23 @@ async function checkSchema(notes: Notes, sql: Sql): Promise<void> {
     );
   } else if (version === MIGRATIONS.length) notes.ok(`Its tables are up to date (schema ${version})`);
   else notes.ok(`Its tables have schema ${version}; the next start migrates them to ${MIGRATIONS.length}`);
+  await checkRights(notes, sql);
+}
+
+/** Checks the rights on the tables. Those of the gateway have the same owner. */
+async function checkRights(notes: Notes, sql: Sql): Promise<void> {
+  const [row] = await sql<{ lacking: string | null }[]>`
+    SELECT string_agg(t.relname, ', ' ORDER BY t.relname) AS lacking
+    FROM pg_class AS t JOIN pg_class AS version ON version.oid = to_regclass('sluice_shape')
+      AND t.relnamespace = version.relnamespace AND t.relowner = version.relowner
+    WHERE t.relkind = 'r' AND NOT (
+      has_table_privilege(t.oid, 'SELECT') AND has_table_privilege(t.oid, 'INSERT')
+      AND has_table_privilege(t.oid, 'UPDATE') AND has_table_privilege(t.oid, 'DELETE'))`;
+  if (typeof row?.lacking !== "string") return;
+  notes.error(
+    `The role may not read and write all tables: ${row.lacking}`,
+    "Grant SELECT, INSERT, UPDATE and DELETE on them, or use the role that owns them",
+  );
 }
 
 async function checkConnections(notes: Notes, sql: Sql): Promise<void> {

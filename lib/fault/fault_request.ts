@@ -12,7 +12,6 @@ import { faultOfModel, findFault, type RequestedFault } from "./faults.ts";
 export interface FaultRequest {
   model: string;
   stream: boolean;
-  /** The fault that the request asks for. */
   fault: RequestedFault | undefined;
   /** The whole answer as JSON text. */
   replyText(fault: RequestedFault | undefined): string;
@@ -20,7 +19,6 @@ export interface FaultRequest {
   steps(fault: RequestedFault | undefined): Generator<StreamStep, void, undefined>;
   /** The events of an error within a streamed answer. */
   streamError(): string;
-  /** The body of an answer with an error status. */
   errorBody(status: number): string;
 }
 

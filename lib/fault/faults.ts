@@ -2,7 +2,6 @@
 
 /** One kind of fault. */
 export interface FaultKind {
-  /** A text that requests it. */
   example: string;
   /** Its effect, in a few words. */
   about: string;

@@ -137,7 +137,6 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
   return await sendWhole(connection, text, typeHeaders(request));
 }
 
-/** Sends a streamed answer. */
 async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   await connection.send(head({ ...typeOf(request), "transfer-encoding": "chunked" }));
   if (fault?.name === "bom") await sendChunk(connection, "\ufeff");
@@ -290,7 +289,6 @@ function typeHeaders(request: FaultRequest): { headers: Record<string, string> }
   return { headers: typeOf(request) };
 }
 
-/** Writes the head of an answer. */
 function head(headers: Record<string, string>, status = 200): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return `HTTP/1.1 ${status} ${status === 200 ? "OK" : REASON_PHRASE}\r\n${lines}\r\n`;

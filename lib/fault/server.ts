@@ -41,7 +41,6 @@ export class FaultServer implements AsyncDisposable {
   /** Aborts when the server stops. */
   readonly #stopping = new AbortController();
   readonly #open = new Set<Deno.TcpConn>();
-  /** The connections being served. */
   readonly #serving = new Set<Promise<void>>();
   #busy = 0;
   #sent = 0;
@@ -61,12 +60,10 @@ export class FaultServer implements AsyncDisposable {
     this.url = `http://${parts.hostname.includes(":") ? `[${parts.hostname}]` : parts.hostname}:${port}`;
   }
 
-  /** Number of open connections. */
   get open(): number {
     return this.#open.size;
   }
 
-  /** Number of answers in progress. */
   get busy(): number {
     return this.#busy;
   }
@@ -142,7 +139,6 @@ export class FaultServer implements AsyncDisposable {
     }
   }
 
-  /** Counts what is sent. */
   #counted(connection: FaultConnection): FaultConnection {
     return {
       ...connection,

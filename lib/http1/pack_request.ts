@@ -17,7 +17,7 @@ export interface PackedRequest {
 }
 
 /** A request to serialize. */
-export interface OutgoingRequest {
+export interface UnpackedRequest {
   /** Path and query. */
   target: string;
   /** Name and port, as in the URL. */
@@ -31,7 +31,7 @@ export interface OutgoingRequest {
 }
 
 /** Serializes a request. @throws {TypeError} for a header that cannot be sent */
-export function packRequest(parts: OutgoingRequest): PackedRequest {
+export function packRequest(parts: UnpackedRequest): PackedRequest {
   const { body, bodyBytes } = parts;
   if (body instanceof ReadableStream) {
     return { first: encoder.encode(writeHead(parts, bodyBytes)), stream: body, streamBytes: bodyBytes };
@@ -52,7 +52,7 @@ const VALUE = /^[\t\x20-\x7e]*$/;
  * Writes a head, in ASCII: URLs escape other characters, and the callers choose the names of the headers.
  * @param bodyBytes length of the body; undefined: it is sent in chunks
  */
-function writeHead({ target, host, headers, closes }: OutgoingRequest, bodyBytes: number | undefined): string {
+function writeHead({ target, host, headers, closes }: UnpackedRequest, bodyBytes: number | undefined): string {
   let head = `POST ${target} HTTP/1.1\r\nhost: ${host}\r\naccept-encoding: identity\r\nuser-agent: sluice\r\n`;
   for (const name in headers) {
     const value = headers[name] ?? "";

@@ -20,6 +20,12 @@ export interface PoolOptions {
 const PLAIN_IDLE_MS = 4_000;
 const TLS_IDLE_MS = 50_000;
 
+/**
+ * Age up to which a connection is reused, in milliseconds. A busy one would never be idle for long, and lead to an old
+ * server for ever although the name of its host has another address: even if that server answers only 503.
+ */
+const MAX_AGE_MS = 120_000;
+
 /** Margin before the announced timeout, in milliseconds. A connection this close to its timeout is not reused. */
 const TIMEOUT_MARGIN_MS = 1_000;
 
@@ -67,9 +73,14 @@ export class ConnectionPool {
    * @param timeoutMs the peer's keep-alive timeout, in milliseconds
    */
   put(connection: Http1Connection, timeoutMs = Infinity): void {
-    const idleMs = Math.min(this.#options.idleMs, timeoutMs - TIMEOUT_MARGIN_MS);
+    const now = performance.now();
+    const idleMs = Math.min(
+      this.#options.idleMs,
+      timeoutMs - TIMEOUT_MARGIN_MS,
+      MAX_AGE_MS - now + connection.openedAt,
+    );
     if (!this.reusesConnections || idleMs <= 0) return connection.close();
-    connection.idleSince = performance.now();
+    connection.idleSince = now;
     connection.idleMs = idleMs;
     this.#idle.push(connection);
     connection.sleep(this.#ended);
@@ -128,6 +139,8 @@ export class Http1Connection {
   end = 0;
   /** True if a byte of the current response has arrived. */
   received = false;
+  /** When the connection was opened, by `performance.now()`. */
+  openedAt = performance.now();
   /** When the connection became idle, by `performance.now()`. */
   idleSince = 0;
   /** Longest idle time of the connection, in milliseconds. */

@@ -86,7 +86,6 @@ function chooseFilter(row: Uint8Array, above: Uint8Array, channels: number): num
   return smallest === predicted ? PAETH : NONE;
 }
 
-/** A row to filter. */
 interface Row {
   row: Uint8Array;
   /** The previous row. */

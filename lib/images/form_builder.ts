@@ -69,7 +69,7 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
       const isFile = head.filename !== undefined;
       const limit = isFile ? fileBytes : textBytes;
       size += bytes.length;
-      if (size > limit) throw tooLarge(head.name, limit);
+      if (size > limit) throw tooLarge(head, limit);
       for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
         if (isFile && used >= PIECE_BYTES) flush();
         collect(bytes.subarray(start, start + PIECE_BYTES));
@@ -100,8 +100,9 @@ function decode(bytes: Uint8Array, name: string): string {
   }
 }
 
-function tooLarge(name: string, limitBytes: number): GatewayError {
-  return new GatewayError("too_large", `Cannot read field "${name}": it has more than ${limitBytes} bytes`, {
+function tooLarge({ name, filename }: PartHead, limitBytes: number): GatewayError {
+  const hint = filename === undefined ? "; a file needs a filename" : "";
+  return new GatewayError("too_large", `Cannot read field "${name}": it has more than ${limitBytes} bytes${hint}`, {
     param: name,
     headers: { connection: "close" },
   });

@@ -7,11 +7,9 @@ import { type PartHead, readPartHead } from "./part_head.ts";
 
 /** Receives the parts of a form in order. An error that it throws ends the parsing. */
 export interface PartSink {
-  /** Begins a part. */
   begin(head: PartHead): void;
   /** Receives the next bytes of the part. They must be copied, because the caller reuses the buffer. */
   data(bytes: Uint8Array): void;
-  /** Ends the part. */
   end(): void;
 }
 

@@ -1,5 +1,6 @@
 /** Serves image requests from start to end. The steps have the numbers of docs/explanation/architecture.md. */
 import type { Model } from "../catalog/model.ts";
+import { GatewayError } from "../errors.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import { findModel } from "../request/candidates.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -53,7 +54,7 @@ function serveImages(
       } catch (error) {
         started.releasePixels();
         started.watch.stop();
-        throw error;
+        throw error instanceof GatewayError ? error.withHeaders(started.headers) : error;
       }
     });
   });

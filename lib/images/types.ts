@@ -32,7 +32,6 @@ export interface ImageRequest {
   prompt: string;
   /** Quality that the client sent, or the operator's default. It does not affect the price. */
   quality: string;
-  /** Number of images. */
   n: number;
   /** Size that the client sent, which the answer repeats: `auto` or `<width>x<height>`. */
   requestedSize: string;

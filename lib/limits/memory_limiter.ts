@@ -11,10 +11,8 @@ export interface MemoryLimiter extends Limiter {
   readonly size: number;
 }
 
-/** The windows of one owner of limits, by unit. */
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
-/** The reservation of an admitted request. */
 interface Reserved {
   /**
    * Emptied at the end: the old table of a `Map` that has grown keeps deleted values until a full garbage collection.
@@ -91,7 +89,6 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** The windows of all owners of limits. */
 class LimitWindows {
   readonly #counts = new Map<string, Counts>();
   /** Removes idle owners gradually. */

@@ -24,7 +24,6 @@ export interface RedisConnectionOptions {
   lost: (cause: string) => void;
 }
 
-/** Connect timeout, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */

@@ -9,7 +9,6 @@ export class Heap {
     this.#keys = new Float64Array(capacity);
   }
 
-  /** Removes all keys. */
   clear(): void {
     this.#size = 0;
   }
@@ -32,7 +31,6 @@ export class Heap {
     this.#keys[this.#size++] = key;
   }
 
-  /** Adds a key. */
   push(key: number): void {
     this.append(key);
     const keys = this.#keys;

@@ -10,7 +10,6 @@ const MAX_CHUNK = 16_384;
 /** The text of a token, or of several tokens that share a character. */
 export interface TokenPiece {
   text: string;
-  /** Number of tokens. */
   tokens: number;
 }
 

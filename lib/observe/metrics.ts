@@ -40,7 +40,6 @@ export interface BreakerLabels {
 
 /** Records the metrics of requests. */
 export interface RequestMetrics {
-  /** Counts an ended request. */
   count(record: RequestRecord, seconds: number): void;
   /** Counts a refusal by a limit or budget. */
   refused(owner: string, unit: string): void;
@@ -48,7 +47,6 @@ export interface RequestMetrics {
   exceeded(): void;
   /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
   attempted(attempt: AttemptLabels, seconds: number): void;
-  /** Counts a change of a circuit breaker. */
   breakerChanged(change: BreakerLabels): void;
 }
 
@@ -145,13 +143,11 @@ export function endingOf({ entry, status }: RequestRecord): string {
 export interface Vitals {
   /** Number of requests in flight, including streams. */
   openRequests: () => number;
-  /** Number of streams in flight. */
   openStreams: () => number;
   /** Bytes of request bodies in memory. */
   heldBytes: () => number;
   /** Longest recent delay of the event loop, in seconds. */
   loopLag: () => number;
-  /** Number of lost log lines. */
   linesLost: () => number;
   /** Bytes of recent responses in memory. */
   keptBytes: () => number;
@@ -165,7 +161,6 @@ export interface Vitals {
   journalEntries: () => number;
   /** True if limits are enforced across all nodes. */
   limitsStoreUp: () => boolean;
-  /** Version of the active configuration. */
   configVersion: () => number;
   /** True if the active configuration is the latest. */
   configCurrent: () => boolean;

@@ -55,7 +55,6 @@ export class Observer {
     return record;
   }
 
-  /** Records the route that the request matched. */
   routed(record: RequestRecord, route: string): void {
     record.route = route;
     if (record.trace !== undefined) nameServerSpan(record);
@@ -131,12 +130,10 @@ export class Observer {
     this.#bodyBytes.push(bytes);
   }
 
-  /** Sets the function that returns the number of lost log lines. */
   setLostLines(lines: () => number): void {
     this.#linesLost = lines;
   }
 
-  /** Numbers of requests and streams in flight. */
   get open(): { requests: number; streams: number } {
     return { requests: this.#requests, streams: this.#streams };
   }
@@ -213,7 +210,6 @@ export interface ObservableBody {
   listener?: BodyObserver;
 }
 
-/** Observable bodies by their streams. */
 const OBSERVABLE_BODIES = new WeakMap<ReadableStream<Uint8Array>, ObservableBody>();
 
 /** Marks a stream as observable through the object that writes it, which saves a stream in between. */

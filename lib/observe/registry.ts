@@ -63,7 +63,6 @@ export class Registry {
     this.#maxLines = maxLines;
   }
 
-  /** Declares a counter. */
   counter(name: string, { help, labels = [] }: FamilyOptions): Counter {
     const series = this.#seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0 }) });
     if (labels.length === 0) series.find([]);

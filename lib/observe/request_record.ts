@@ -48,7 +48,6 @@ export interface RequestRecord {
   address?: string;
   /** Public id of the requested model; `other` if it is not in the catalog. */
   requestedModel?: string;
-  /** Protocol of the upstream. */
   upstreamProtocol?: string;
   /** Kind of the error; absent: there was none. */
   kind?: string;
@@ -89,7 +88,6 @@ export function isProbe(record: Pick<RequestRecord, "route" | "method">): boolea
   return endpoint === "health" || endpoint === "metrics";
 }
 
-/** Endpoints by route. */
 const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
   "/v1/chat/completions": "chat",
   "/v1/responses": "responses",

@@ -154,7 +154,6 @@ export interface Codec {
    * not report it. Absent if every complete stream of the protocol has the usage.
    */
   usageFrame?(like: Frame, usage: TokenUsage): Frame;
-  /** Writes an error response. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
   /** The text of a keep-alive in a stream: a comment, the protocol's ping, or white space. */
   readonly keepAlive: string;

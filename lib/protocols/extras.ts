@@ -59,15 +59,9 @@ export interface ExtrasTable {
 }
 
 /** Members of hosted tools and items that refer to vendor state, unless their value is an object. */
-const STATE_MEMBERS: ReadonlySet<string> = new Set([
-  "vector_store_ids",
-  "file_id",
-  "file_ids",
-  "container_id",
-  "skill_id",
-  "container",
-  "fileSearchStoreNames",
-]);
+const STATE_MEMBERS: ReadonlySet<string> = new Set(
+  `vector_store_ids file_id file_ids container_id skill_id container fileSearchStoreNames`.split(/\s+/),
+);
 
 /** Names of the members that tools of all protocols have, at any depth. */
 const TOOL_MEMBERS: ReadonlySet<string> = new Set([
@@ -93,18 +87,33 @@ export const HOSTS_MEMBERS: ExtrasTable["members"] = {
   // OpenRouter: web search, file parser, model router; a configuration of the account, which may choose another model.
   plugins: { asks: "hosted_tool", tool: "plugins" },
   preset: { asks: "vendor_state" },
-  // Other names of the output limit and the number of answers, by which a budget holds the cost of a request: those of
-  // llama.cpp, of vLLM, and LiteLLM's `extra_body`, whose members go before those of the request.
-  n_predict: { asks: "unpriced" },
-  n_cmpl: { asks: "unpriced" },
-  best_of: { asks: "unpriced" },
+  // LiteLLM: its members go before those of the request.
   extra_body: { asks: "unpriced" },
   // vLLM: going before others. vLLM and SGLang: hosts that the server contacts. SGLang: code that it runs.
   priority: { asks: "server" },
   kv_transfer_params: { asks: "server" },
+  ec_transfer_params: { asks: "server" },
   bootstrap_host: { asks: "server" },
   custom_logit_processor: { asks: "server" },
 };
+
+/**
+ * Names of the output limit and of the number of answers, by which a budget holds the cost of a request: those of all
+ * protocols, of llama.cpp (`n_predict`, `n_cmpl`), Ollama (`num_predict`), SGLang and TGI (`max_new_tokens`), older
+ * versions of vLLM (`best_of`) and of Transformers. Servers with several protocols read the names of one in another,
+ * such as llama.cpp `max_completion_tokens` and `n` in responses requests.
+ */
+const OUTPUT_LIMITS = [
+  ...["max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict", "n_predict"],
+  ...["n", "n_cmpl", "best_of", "num_return_sequences"],
+];
+
+/** Returns the members that would set another output limit or number of answers than those that a protocol has. */
+export function otherLimits(own: readonly string[]): ExtrasTable["members"] {
+  return Object.fromEntries(
+    OUTPUT_LIMITS.filter((name) => !own.includes(name)).map((name) => [name, { asks: "unpriced" }]),
+  );
+}
 
 /** Characters that only unusual spellings of a name have. Few requests have any. */
 const UNUSUAL_CHARACTER = /[A-Z\u0080-\uffff]/;

@@ -17,7 +17,6 @@ interface Definition {
 
 type Schema = z.core.$ZodType;
 
-/** Accepts nothing. */
 const acceptNothing: FastPathValidator = () => false;
 
 /** Creates the validator of a schema. It accepts nothing if the schema is of an unknown kind or transforms values. */
@@ -236,7 +235,6 @@ interface Member {
   isRequired: boolean;
 }
 
-/** Marks the required members and returns their number. */
 function markRequired(members: ReadonlyMap<string, Member>): number {
   let requiredCount = 0;
   for (const [name, member] of members) {

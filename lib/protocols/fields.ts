@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { isInteger, isRawNumber, type JsonObject } from "../json/mod.ts";
+import { issueText } from "../issue_text.ts";
+import { isInteger, type JsonObject } from "../json/mod.ts";
 import { cutAfterFault, type FastPathValidator, fastPathValidator } from "./fast_path_validator.ts";
 
 /** Limits of a request: the number of items of each kind. */
@@ -113,16 +114,13 @@ export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max
 /** Validators of whole bodies, by schema. */
 const bodyValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
-/**
- * Checks a request body without copying it.
- * @throws {GatewayError} `invalid`, naming the first invalid member
- */
+/** Checks a request body without copying it. @throws {GatewayError} `invalid`, naming the first invalid member */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
   let accepts = bodyValidators.get(schema);
   if (accepts === undefined) bodyValidators.set(schema, accepts = fastPathValidator(schema));
   if (accepts(body)) return;
   for (const value of new Set([cutAfterFault(body, accepts), body])) {
-    const result = schema.safeParse(value, { reportInput: true });
+    const result = schema.safeParse(value, { reportInput: true, error: issueText });
     if (!result.success) throw invalidBody(result.error);
   }
 }
@@ -155,25 +153,17 @@ function invalidBody(error: z.ZodError): GatewayError {
     ["invalid_type", "invalid_value", "invalid_union"].includes(issue.code);
   const message = isMissing
     ? `Missing required parameter: ${param}`
-    : `Invalid value for ${param || "the body"}: ${messageOf(issue)}`;
+    : `Invalid value for ${param || "the body"}: ${issue.message}`;
   // The messages of these issues quote the body.
   const quotesBody = isMissing || ["invalid_union", "unrecognized_keys"].includes(issue.code);
   return new GatewayError("invalid", message, {
     ...(param !== "" && { param }),
-    ...(!quotesBody && { rule: messageOf(issue) }),
+    ...(!quotesBody && { rule: issue.message }),
     ...(isMissing && { code: "missing_required_parameter" }),
   });
 }
 
 type Issue = z.core.$ZodIssue;
-
-/** Returns the message of an issue. To zod, a number that is kept as text is an object. */
-function messageOf(issue: Issue): string {
-  if (!isRawNumber(issue.input)) return issue.message;
-  return issue.code === "invalid_type" && issue.expected === "number"
-    ? "Expected a number that a 64-bit float holds exactly"
-    : issue.message.replace("received object", "received number");
-}
 
 /** Returns the first issue; of a union, which has a list of issues for each option, that with the longest path. */
 function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): { path: PropertyKey[]; issue: Issue } {

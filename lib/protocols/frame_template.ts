@@ -24,7 +24,6 @@ export interface TemplateRule {
 interface Template {
   /** The texts around the gaps. */
   fixed: readonly string[];
-  /** Index of the gap with the variable text. */
   variableGap: number;
 }
 

@@ -3,7 +3,7 @@
  * interface of a client protocol.
  */
 import type { UnsupportedParameters } from "./canonical/unsupported_parameters.ts";
-import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "./canonical/types.ts";
+import type { Machine, Prompt, Protocol, Reply, ReplyEvent, ReplySummary } from "./canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json/mod.ts";
@@ -21,7 +21,6 @@ export interface Dialect {
   minTokens?: number;
   /** The number of stop sequences that the upstream accepts; the gateway enforces the others itself. */
   stops: number;
-  /** The rule for names of tools. */
   toolName: TextRule;
   /** The rule for ids of tool calls. */
   callId: TextRule;
@@ -62,6 +61,11 @@ export interface WriteTarget {
   dropped: UnsupportedParameters;
 }
 
+/** True if the model supports structured output. */
+export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
+  return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
+}
+
 /** The source of an answer. */
 export interface Origin {
   issuer: string;
@@ -84,6 +88,8 @@ export interface UpstreamCodec {
   writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject>;
   /** Reads a whole answer. @throws {GatewayError} `upstream`, or the error that the answer contains */
   readReply(body: JsonObject, origin: Origin): Reply;
+  /** Reads the summary of a whole answer. @throws {GatewayError} as `readReply`, but ignores faults of the content */
+  readSummary(body: JsonObject, origin: Origin): ReplySummary;
   /**
    * Creates the reader of a streamed answer. Whatever the upstream sends, its events have the order that `ReplyEvent`
    * describes. A truncated stream ends with an error event.

@@ -15,10 +15,7 @@ export interface SharedResponses {
    * logged. Never rejects.
    */
   put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void>;
-  /**
-   * Finds a response and renews its lifetime.
-   * @throws {GatewayError} `overloaded` if the store does not answer
-   */
+  /** Finds a response and renews its lifetime. @throws {GatewayError} `overloaded` if the store does not answer */
   find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined>;
   /**
    * Finds the response with an output item and renews its lifetime.
@@ -29,7 +26,6 @@ export interface SharedResponses {
   renew(keyId: string, response: KeptResponse, forMs: number): void;
   /** Deletes a response that its node evicted, so that the nodes' bounds hold for the shared store, too. */
   drop(keyId: string, response: KeptResponse): void;
-  /** Closes the connection. */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /** Finds the models that may answer a request: the requested model, then the alternatives that the request names. */
-import { requireCaller, requireModel } from "../access/permissions.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
@@ -12,11 +12,9 @@ import type { Meter } from "../billing/meter.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import { checkModelRules } from "./rules.ts";
-import { isExpired, missingModel } from "../catalog/catalog.ts";
+import { findPermitted } from "../catalog/catalog.ts";
 
-/**
- * A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request.
- */
+/** A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request. */
 export interface Candidate extends RequestPrices {
   model: Model;
   /** The prompt, adapted to the model. */
@@ -108,8 +106,7 @@ function candidateOf(
 ): Candidate {
   const param = PARAMETER_NAMES[requested.protocol].fallbacks;
   const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  const dropped = new UnsupportedParameters();
-  for (const name of removed) dropped.add(name);
+  const dropped = new UnsupportedParameters({ prompt: requested, request: body.value }, removed);
   const prompt = checkModelRules(requested, model, dropped, {
     body,
     privateNetworks: context.gateway.config.private_networks,
@@ -159,7 +156,6 @@ const CANNOT: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   rerank: "does not rerank",
 };
 
-/** The ability of a model of each kind, and the endpoint for it. */
 const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
   text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
   image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",
@@ -174,17 +170,9 @@ const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
  */
 export function findModel(id: string, context: RouteContext, kind: keyof typeof CANNOT = "text"): Model {
   const { gateway, record } = context;
-  const caller = requireCaller(context.caller);
-  const model = gateway.catalog.find(id);
   // An unknown name could be any text, so it is not recorded.
-  record.requestedModel = model?.id ?? "other";
-  if (model !== undefined) requireModel(caller, model.id, { name: id });
-  if (model === undefined || isExpired(model, gateway.now())) {
-    const missing = missingModel(id, { gateway, caller });
-    // If only the vendor prefix is missing from a model that the caller may use, the client gets a suggestion.
-    if (model === undefined && missing.suggestion === undefined) requireModel(caller, id, { isKnown: false });
-    throw missing.error;
-  }
+  record.requestedModel = gateway.catalog.find(id)?.id ?? "other";
+  const model = findPermitted(id, { gateway, caller: requireCaller(context.caller) });
   const actual = kindOfModalities(model.architecture.output_modalities);
   if (actual === kind) return model;
   throw new GatewayError("invalid", `Model "${id}" ${CANNOT[kind]}${ENDPOINT_HINTS[actual]}`, { param: "model" });

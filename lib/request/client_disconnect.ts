@@ -122,7 +122,6 @@ function hasFile({ blocks }: { blocks: readonly ContentBlock[] }): boolean {
 /** A request whose client has disconnected. */
 export interface DisconnectedRequest {
   model: Pick<Model, "on_disconnect">;
-  /** Prices of the request. */
   sheet: Readonly<PriceSheet>;
   /** Returns true if the gateway can count the sent tokens itself. */
   isCountable: () => boolean;

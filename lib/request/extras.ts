@@ -354,13 +354,11 @@ export class BodyEdits {
     this.#body = body;
   }
 
-  /** Removes a member. */
   remove(name: string): void {
     this.#values[name] = undefined;
     this.#texts[name] = undefined;
   }
 
-  /** Replaces a member. */
   set(name: string, value: Json): void {
     this.#values[name] = value;
     this.#texts[name] = writeJson(value);

@@ -54,7 +54,6 @@ async function countAndFit(
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
 }
 
-/** Returns a function that counts a prompt at its first call. */
 function countOnce(prompt: Prompt, limit: number): () => Promise<number> {
   let count: Promise<number> | undefined;
   return () => count ??= countAtMost(prompt, limit);
@@ -72,7 +71,6 @@ function sum({ fixed, messages }: { fixed: number; messages: number[] }): number
 /** A prompt without its oldest turns. */
 export interface Truncated {
   prompt: Prompt;
-  /** Number of removed messages. */
   dropped: number;
   /** Size of the removed messages in tokens. */
   tokens: number;

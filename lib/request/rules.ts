@@ -124,7 +124,7 @@ function checkUrl(url: string, { protocol }: MediaFacts): void {
   if (isPublic(url.trim())) return;
   throw new GatewayError(
     "invalid",
-    `Cannot use this address: expected a public http(s) URL, or ${sendContent("the content")}`,
+    `Cannot use this address: unless it is a public http(s) URL, ${sendContent("the content")}`,
     { param: PARAMETER_NAMES[protocol].messages },
   );
 }

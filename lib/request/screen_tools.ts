@@ -12,11 +12,9 @@ import {
 } from "../protocols/extras.ts";
 import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 
-/** A list of tools after screening. */
 interface ScreenedList {
   /** The tools that stay. */
   tools: Json[];
-  /** Paths in the list to cut out of its text. */
   cuts: JsonPath[];
 }
 
@@ -38,7 +36,6 @@ export class ToolScreening {
   readonly #table: ExtrasTable;
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
-  /** Names of removed tools. */
   readonly #removed = new Set<string>();
 
   constructor({ value, scanned, table, permissions, edits }: ToolScreeningParts) {

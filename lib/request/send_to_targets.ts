@@ -7,7 +7,7 @@ import type { Meter } from "../billing/meter.ts";
 import { memberNames } from "../observe/request_record.ts";
 import type { Choice } from "../routing/plan.ts";
 import type { Attempt, AttemptOptions } from "../routing/retry.ts";
-import type { Answer, EventFeed } from "../upstreams/upstream.ts";
+import type { Answer, EventFeed, RelayedReply } from "../upstreams/upstream.ts";
 import { fitContext } from "./fit_context.ts";
 import { streamedAnswer } from "./open_stream.ts";
 import type { AdmittedModel } from "./admit_request.ts";
@@ -28,9 +28,7 @@ export interface TargetAnswer {
 
 /** An answer that is not streamed. */
 export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput"> {
-  reply: Reply;
-  /** The upstream's JSON text if it is in the client's protocol; undefined otherwise. */
-  text: string | undefined;
+  reply: Reply | RelayedReply;
 }
 
 /**
@@ -41,8 +39,7 @@ export function sendForReply(choices: readonly Choice[], state: RequestState): P
   return sendToTargets(choices, state, async (attempt) => {
     const { answer, admitted, countInput } = await callTarget(attempt, state);
     if (answer.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
-    const reply = answer.type === "text" ? answer.reply : await collectReply(answer.feed);
-    return { admitted, countInput, reply, text: answer.type === "text" ? answer.text : undefined };
+    return { admitted, countInput, reply: answer.type === "text" ? answer.reply : await collectReply(answer.feed) };
   });
 }
 
@@ -82,8 +79,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   await takeModelLimits(admitted, state.meter);
-  const dropped = new UnsupportedParameters(client.responseContext);
-  for (const name of admitted.dropped.names) dropped.add(name);
+  const dropped = new UnsupportedParameters(client.responseContext, admitted.dropped.names);
   const fitted = await fitContext(prompt, {
     model,
     codec,

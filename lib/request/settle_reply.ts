@@ -22,19 +22,20 @@ export interface SettledReply {
 
 /** Charges an answer that is not streamed. @throws {GatewayError} `overloaded` if the ledger cannot take the entry */
 export async function settleReply(
-  { reply, text, admitted: { prompt }, countInput }: TargetReply,
+  { reply, admitted: { prompt }, countInput }: TargetReply,
   { codec: { protocol }, meter, clientHasDisconnected }: RequestState,
 ): Promise<SettledReply> {
   meter.entry.recordFirstOutput();
+  const readBlocks = () => "text" in reply ? reply.readBlocks() : reply.blocks;
   const hostedCalls = hostedCallsOf(prompt);
-  if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
+  if (hostedCalls !== undefined) { for (const block of await readBlocks()) hostedCalls.take(block); }
   const charged = await readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
     countInput,
     isEstimate: () => isEstimated(prompt),
     countOutput: async () => {
       const { n = 1 } = prompt;
-      const others = n > 1 && text !== undefined ? await otherBlocks(text, { protocol, n }) : [];
-      return await countReply([...reply.blocks, ...others], await loadTokenCounter());
+      const others = n > 1 && "text" in reply ? await otherBlocks(reply.text, { protocol, n }) : [];
+      return await countReply([...await readBlocks(), ...others], await loadTokenCounter());
     },
   });
   const cost = await meter.deliver({

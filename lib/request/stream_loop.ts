@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { formatFrames } from "../server/sse.ts";
 import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
 import { MAX_LATE_MS, type Phase, PhaseTimer, type PhaseTimers } from "../phase_timers.ts";
-import { yieldToEventLoop } from "../scheduler.ts";
+import { keepKey, yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd, utf8Bytes } from "../text.ts";
@@ -85,6 +85,7 @@ export class StreamLoop {
   #answer: StreamedAnswer | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   readonly #observed: ObservableBody = {};
+  readonly #runForKey = keepKey();
   /** Steps read before the client pulled them; undefined marks the end of the answer. */
   readonly #ready: (Step | undefined)[] = [];
   /** Size of the steps read before the first event. */
@@ -150,7 +151,6 @@ export class StreamLoop {
     return false;
   }
 
-  /** Returns the response body. */
   body(): ReadableStream<Uint8Array> {
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -192,7 +192,7 @@ export class StreamLoop {
   }
 
   #next(): void {
-    if (this.#unsentText !== "") void yieldToEventLoop().then(() => this.#sendUnsentText());
+    if (this.#unsentText !== "") void this.#runForKey(yieldToEventLoop).then(() => this.#sendUnsentText());
     else if (this.#stage === "open" && !this.#sendReady() && !this.#isReading) this.#read();
   }
 
@@ -307,7 +307,6 @@ export class StreamLoop {
     this.#controller?.enqueue(bytes);
   }
 
-  /** Handles a failed read. */
   readonly #failRead = (thrown: unknown): void => {
     if (this.#stage === "over") return;
     const error = thrown instanceof GatewayError ? this.#blameClient(thrown) : thrown;

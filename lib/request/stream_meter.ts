@@ -61,7 +61,6 @@ export class StreamMeter {
   /** Held frames: a frame with usage that may be the last one, and all later frames. */
   #held: Frame[] = [];
   #heldLength = 0;
-  /** Latest frame that is a JSON object. */
   #latest: Frame | undefined;
   #input: TokenUsage = {};
   readonly #facts: AnswerFacts = { reasoning: false, input: false };

@@ -14,15 +14,15 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 
 /** Writes an answer that is not streamed. Its usage is the billed usage, even if the upstream reported another. */
 export async function writeReply(
-  { reply, text, admitted: { client } }: TargetReply,
+  { reply, admitted: { client } }: TargetReply,
   { tokens, source, cost }: SettledReply,
   state: RequestState,
 ): Promise<Response> {
   const { codec, context: { keeper } } = state;
   addAnswerHeaders(state, cost);
-  if (text !== undefined) {
+  if ("text" in reply) {
     await keeper?.written?.();
-    return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
+    return new JsonAnswer(source === "upstream" ? reply.text : codec.withUsage(reply.text, tokens));
   }
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
   const read = await readLongCalls(billed, codec.protocol);

@@ -1,6 +1,6 @@
 /** Resolves the references in a body, and creates the keeper that stores its answer for later requests. */
 import { Buffer } from "node:buffer";
-import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
+import { documentSize, type Edits, type Json, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
 import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
 import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
@@ -9,7 +9,14 @@ import { headOf, JSON_MEMORY_FACTOR, type JsonBody, parseBody } from "../server/
 import type { RouteContext } from "../server/router.ts";
 import { isSealed } from "./compaction_items.ts";
 import { compactsUpstream } from "./compacts_itself.ts";
-import { isReference, joinItems, recallConversation, resolveItems, sharedInput } from "./resolve_references.ts";
+import {
+  isBareReasoning,
+  isReference,
+  joinItems,
+  recallConversation,
+  resolveItems,
+  sharedInput,
+} from "./resolve_references.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
 const OPEN_ARRAY = 0x5b;
@@ -63,7 +70,8 @@ export async function recallBody(
     const base = { id: previous, withOutput: true };
     return recalled(await withInput(text), { base, input: () => utf8Bytes(items) });
   }
-  if (!Array.isArray(input) || !input.some((item) => isReference(item) || isSealed(item))) {
+  const isResolved = (item: Json) => isReference(item) || isSealed(item) || isBareReasoning(item);
+  if (!Array.isArray(input) || !input.some(isResolved)) {
     return recalled(body, { input: () => inputBytes(body) });
   }
   const items = inputItems(body);

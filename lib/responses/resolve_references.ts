@@ -1,7 +1,7 @@
 /** Replaces references to earlier responses and their items by the items themselves. */
 import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
-import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
+import { isObject, type Json, parsePlain, scanElements, writeJson } from "../json/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { plainText } from "../text.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
@@ -9,6 +9,12 @@ import type { ResponseMemory } from "./response_memory.ts";
 
 /** Longest text of a reference. Longer items are not parsed. */
 const MAX_REFERENCE_LENGTH = 1_024;
+
+/** Longest reasoning without its content: a summary. */
+const MAX_REASONING_LENGTH = 262_144;
+
+/** Most searches for reasoning that is not stored, since each may ask Redis. The rest is sent as it is. */
+const MAX_UNKNOWN_REASONING = 256;
 
 /** Longest id in an error. */
 const MAX_SHOWN_LENGTH = 128;
@@ -34,6 +40,16 @@ export function isReference(item: Json | undefined): boolean {
   if (!isObject(item)) return false;
   return item.type === "item_reference" ||
     item.type === undefined && item.role === undefined && typeof item.id === "string";
+}
+
+/**
+ * Returns whether an item is reasoning without its content. Clients that did not ask for encrypted reasoning send such
+ * items back, and only a vendor that has stored them accepts them.
+ */
+export function isBareReasoning(item: Json | undefined): boolean {
+  if (!isObject(item) || item.type !== "reasoning" || typeof item.id !== "string" || item.id === "") return false;
+  const { encrypted_content: encrypted, content } = item;
+  return (encrypted ?? "") === "" && (!Array.isArray(content) || content.length === 0);
 }
 
 /**
@@ -88,7 +104,7 @@ export interface ResolveOptions {
 }
 
 /**
- * Resolves the references in a list of items, and decrypts the gateway's compaction items.
+ * Resolves the references in a list of items, restores reasoning, and decrypts the gateway's compaction items.
  * @param items JSON texts separated by commas
  * @throws {GatewayError} `invalid` if an item is not stored or cannot be decrypted; the errors of `take`
  */
@@ -101,6 +117,7 @@ export async function resolveItems(
   const texts: string[] = [];
   let last: KeptResponse | undefined;
   let compactions = 0;
+  let unknownReasoning = 0;
   const open = async (text: string) => {
     const item = text.includes('"compaction"') ? parsePlain(text) : undefined;
     if (!isSealed(item)) return text;
@@ -118,7 +135,11 @@ export async function resolveItems(
     const text = list.slice(start, end);
     const id = referencedId(text);
     if (id === undefined) {
-      texts.push(await open(text));
+      const bareId = unknownReasoning < MAX_UNKNOWN_REASONING ? bareReasoningId(text) : undefined;
+      const reasoning = bareId === undefined ? undefined : await findReasoning(text, bareId, memory);
+      if (reasoning !== undefined) take(reasoning.length);
+      else if (bareId !== undefined) unknownReasoning++;
+      texts.push(reasoning ?? await open(text));
       continue;
     }
     const response = await memory.findByItem(id);
@@ -130,6 +151,26 @@ export async function resolveItems(
     last = response;
   }
   return { text: texts.join(","), last };
+}
+
+/** Returns the id of bare reasoning; undefined for any other item. */
+function bareReasoningId(text: string): string | undefined {
+  const item = text.includes('"reasoning"') && text.length <= MAX_REASONING_LENGTH ? parsePlain(text) : undefined;
+  return isObject(item) && isBareReasoning(item) && typeof item.id === "string" ? item.id : undefined;
+}
+
+/**
+ * Returns the stored item of bare reasoning with its encrypted content. A store that does not answer counts as one
+ * without the item: the upstream may have it. Some hosts repeat their ids, so the summaries must be equal.
+ */
+async function findReasoning(text: string, id: string, memory: ResponseMemory): Promise<string | undefined> {
+  const response = await memory.findByItem(id).catch(() => undefined);
+  const kept = response?.items.findLast((item) => item.id === id);
+  if (response === undefined || kept === undefined) return undefined;
+  const keptText = decoder.decode(response.output.subarray(kept.start, kept.end));
+  const [stored, sent] = [parsePlain(keptText), parsePlain(text)];
+  if (!isObject(stored) || !isObject(sent) || stored.type !== "reasoning" || isBareReasoning(stored)) return undefined;
+  return writeJson(stored.summary ?? []) === writeJson(sent.summary ?? []) ? keptText : undefined;
 }
 
 /**

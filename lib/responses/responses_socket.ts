@@ -88,7 +88,6 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
   return response;
 }
 
-/** Options of a connection. */
 interface SocketOptions {
   /** URL and headers of the requests on the connection. */
   url: string;
@@ -104,10 +103,8 @@ interface SocketOptions {
   monotonic: () => number;
 }
 
-/** Queued messages of one stream. */
 type WaitingMessages = CreateMessage[];
 
-/** One connection. */
 class ResponsesSocket {
   readonly #socket: WebSocket;
   readonly #options: SocketOptions;

@@ -22,7 +22,6 @@ export interface RetrievalWork<R extends RetrievalRequest, A> {
   metered: MeteredWork;
   admitted: readonly AdmittedCandidate<R>[];
   preferences: ProviderPreferences;
-  /** Calls an upstream. */
   call: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
 }
 

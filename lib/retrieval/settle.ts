@@ -11,11 +11,9 @@ import type { RetrievalRequest } from "./types.ts";
 
 /** The charge of an answer. */
 export interface SettledRetrieval {
-  /** Tokens of the input. */
   tokens: number;
   /** Searches; 0 for embeddings. */
   searches: number;
-  /** Cost in USD. */
   cost: string;
 }
 

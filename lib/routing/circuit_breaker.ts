@@ -1,6 +1,6 @@
 /**
  * Circuit breakers of a target, for all client keys and for single keys. A breaker is closed, or open for a time, or
- * then half-open: one request at a time tries the target.
+ * then half-open: one request at a time tries the target. `TargetHealth` in target_health.ts decides when it opens.
  */
 import type { HealthRow } from "./health.ts";
 import { OutcomeWindow } from "./target_statistics.ts";
@@ -40,11 +40,9 @@ export class CircuitBreaker {
   /** Multiple of the first open time: how often it has opened in quick succession, up to `MAX_OPEN_FACTOR`. */
   #openFactor = 0;
   #trials = 0;
-  /** The current trial. */
   #trial: { number: number; since: number } | undefined;
   /** Client key of the last trial since the breaker was closed. */
   #lastKey: string | undefined;
-  /** When the last trial ended. */
   #trialEndedAt = 0;
   /** True if the breaker has refused another key since that trial began. */
   #othersWait = false;
@@ -131,7 +129,6 @@ export class CircuitBreaker {
     return forMs;
   }
 
-  /** Closes the breaker. */
   close(now: number): void {
     this.#closedTicket = { epoch: ++this.epoch };
     this.isOpen = false;

@@ -130,7 +130,6 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
 /** A change of a target's health, for the log and alerts. */
 export interface HealthChange extends Pick<Target, "upstream" | "model"> {
   change: "opened" | "half_open" | "closed" | "key_refused" | "key_accepted";
-  /** The affected scope: all models of the upstream, the model, or the model for one client key. */
   scope: "upstream" | "model" | "client_key";
   /** The client key if only one is affected. */
   key?: string;
@@ -170,6 +169,5 @@ export interface HealthOptions {
   probe?: UpstreamProbe;
   /** Absent: `setTimeout`. */
   later?: StartTimer;
-  /** Called at each change. */
   changed?: (change: HealthChange) => void;
 }

@@ -33,7 +33,6 @@ export class HealthTracker {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   #probe: UpstreamProbe;
-  /** Health by target name. */
   readonly #targets = new Map<string, TargetHealth>();
   /** The same by object, so that the name of each target is built only once. */
   readonly #byObject = new WeakMap<TargetKey, TargetHealth>();
@@ -41,7 +40,6 @@ export class HealthTracker {
   readonly #models = new Map<string, readonly TargetKey[]>();
   /** State of the gateway's keys at the upstreams, by upstream name. */
   readonly #keyChecks = new Map<string, KeyCheck>();
-  /** Functions that cancel timers. */
   readonly #timers = new Set<() => void>();
   readonly #closing = new AbortController();
 
@@ -104,7 +102,6 @@ export class HealthTracker {
     this.#closing.abort();
   }
 
-  /** Returns the health of a target, and creates it at the first call. */
   #healthOf(target: TargetKey): TargetHealth {
     let health = this.#byObject.get(target);
     if (health !== undefined) return health;
@@ -288,7 +285,6 @@ export class HealthTracker {
     };
   }
 
-  /** Counts a measured speed. */
   recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);
@@ -296,7 +292,6 @@ export class HealthTracker {
     if (tokensPerSecond !== undefined) health.tokensPerSecond.add(tokensPerSecond, now);
   }
 
-  /** Returns the measured speed of a target. */
   speed(target: TargetKey): TargetSpeed {
     const { firstMs, tokensPerSecond } = this.#healthOf(target);
     const now = this.#options.monotonic();

@@ -28,7 +28,6 @@ export interface KeyCheckOptions {
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
   #isRefused = false;
-  /** The current probe. */
   #probing: Promise<ProbeAnswer> | undefined;
   #probedAt = -Infinity;
   #refusals = 0;

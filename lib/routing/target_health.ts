@@ -33,11 +33,9 @@ export class TargetHealth {
   isRemoved = false;
   /** Failures since the last success. */
   streak = new FailureStreak();
-  /** Permit of the last success. */
   #lastSuccess: Permit | undefined;
   /** The streak that the last success ended. It is restored if that answer breaks off. */
   #endedStreak: FailureStreak | undefined;
-  /** Number of consecutive failures to connect. */
   #connectFailures = 0;
   /**
    * The client key whose trial has failed since the breaker opened, without a sign that the target fails for other
@@ -86,7 +84,6 @@ export class TargetHealth {
     return this.all.breaker.isOpen || (key !== undefined && this.clients.byKey.get(key)?.breaker.isOpen === true);
   }
 
-  /** Returns the scopes whose breakers are open or half-open. */
   openScopes(): BreakerScope[] {
     return [this.all, ...this.clients.byKey.values()].filter(({ breaker }) => breaker.isOpen);
   }

@@ -36,7 +36,6 @@ export class OutcomeWindow {
     return { samples: sum(this.#all), failures: sum(this.#failed) };
   }
 
-  /** Removes all requests. */
   clear(): void {
     this.#all.fill(0);
     this.#failed.fill(0);
@@ -67,7 +66,6 @@ export class FailureStreak {
   /** Failures of all keys. */
   total = 0;
 
-  /** Returns the failures of one key. */
   of(key: string): number {
     return this.#byKey.get(key) ?? 0;
   }
@@ -77,7 +75,6 @@ export class FailureStreak {
     return this.total - Math.max(0, ...this.#byKey.values());
   }
 
-  /** Counts failures of a key. */
   add(key: string, count = 1): void {
     const known = this.#byKey.get(key);
     if (known === undefined && this.#byKey.size >= MAX_KEYS) return;
@@ -85,7 +82,6 @@ export class FailureStreak {
     this.total += count;
   }
 
-  /** Adds the failures of another streak. */
   addAll(other: FailureStreak): void {
     for (const [key, count] of other.#byKey) this.add(key, count);
   }
@@ -108,7 +104,6 @@ export class RecentAttempts {
     if (this.#kept.push({ permit, isAnswered }) > MAX_ATTEMPTS) this.#kept.shift();
   }
 
-  /** Counts the attempts and those that were answered. */
   count(): { recent_attempts: number; recent_answers: number } {
     const answered = this.#kept.filter(({ isAnswered }) => isAnswered);
     return { recent_attempts: this.#kept.length, recent_answers: answered.length };

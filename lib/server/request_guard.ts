@@ -149,8 +149,8 @@ export function noSuchRoute(path?: string): GatewayError {
   return new GatewayError(
     "not_found",
     absent === undefined
-      ? "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic, " +
-        "of Gemini's protocol with nothing after the port"
+      ? "Cannot find this path: there is no such route. The base URL of OpenAI clients ends with /v1, that of Anthropic " +
+        "clients with /anthropic, and that of Gemini clients with the host or port"
       : `Cannot use this endpoint: Sluice does not have ${absent}`,
   );
 }

@@ -10,8 +10,8 @@ export interface Readiness {
   /**
    * `unavailable`: requests cannot be served. `degraded`: they can, but a target fails or is not yet known to work
    * again, an upstream refuses the gateway's key, the active configuration is not the latest, the limits store is
-   * unreachable, or the store is unreachable and only keys that this node knows and requests without a budget are
-   * served.
+   * unreachable, changes in the store cannot be read, or only keys that this node knows are served because the store is
+   * unreachable or its keys cannot be read. While it is unreachable, requests with a budget are refused.
    */
   status: "ok" | "degraded" | "unavailable";
   /** The reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent if the status is `ok`. */
@@ -63,7 +63,9 @@ export async function ready({ gateway, drain }: Pick<RouteContext, "gateway" | "
 /** Returns whether the gateway can serve requests, with the reasons if it cannot or is degraded. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
   const store = await isStoreThere(gateway);
-  const outage = outageOf(gateway);
+  const reach = gateway.store.shared?.reach();
+  const outage = reach === undefined ? "none" : outageOf(gateway, { reach, store });
+  const isReadable = reach?.isReadable !== false || outage !== "none";
   const { healthy: ledger } = gateway.ledger;
   const { healthy: limits_healthy } = gateway.limiter;
   const is_current = isCurrent(gateway);
@@ -71,12 +73,13 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const isFailing = failureTest(gateway.config.routing.breaker);
   const failing = rows.filter(isFailing).length;
   const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
-  const isHealthy = store && outage === "none" && limits_healthy && upstreams === "ok" && is_current;
+  const isHealthy = store && outage === "none" && isReadable && limits_healthy && upstreams === "ok" && is_current;
   const canServe = ledger && (outage === "none" ? store : outage === "bridged");
   const status = !canServe ? "unavailable" : isHealthy ? "ok" : "degraded";
   const reasons = [
     ...(ledger ? [] : ["the ledger cannot be written"]),
-    ...(outage !== "none" ? [OUTAGE_REASONS[outage]] : store ? [] : ["the store does not answer"]),
+    ...(outage !== "none" ? [outageReason(outage, reach?.up)] : store ? [] : ["the store does not answer"]),
+    ...(isReadable ? [] : ["changes of keys and of the configuration cannot be read"]),
     ...(limits_healthy ? [] : ["the limits store is unreachable"]),
     ...(is_current ? [] : ["the configuration in force is not the latest one"]),
     ...describeFailing(rows, isFailing),
@@ -85,12 +88,12 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   return { status, ...message, store: store && outage === "none", ledger, limits_healthy, upstreams, is_current };
 }
 
-/** Reasons for the message, by the state of an outage of the shared store. */
-const OUTAGE_REASONS: Readonly<Record<Exclude<Outage, "none">, string>> = {
-  bridged: "the store is unreachable",
-  too_long: "the store has been unreachable for too long",
-  alone: "the store is unreachable from this node only",
-};
+/** Words the reason for the message. */
+function outageReason(outage: Exclude<Outage, "none">, isUp = false): string {
+  const state = isUp ? "unreadable" : "unreachable";
+  if (outage === "too_long") return `the store has been ${state} for too long`;
+  return `the store is ${state}${outage === "alone" ? " from this node only" : ""}`;
+}
 
 /** Largest number of upstreams and models that a message names. */
 const MAX_NAMED = 5;
@@ -122,9 +125,9 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 }
 
 /**
- * State of an outage of the shared store. `bridged`: it is unreachable, and this node still serves the keys that it
- * knows. `too_long`: it does so no longer. `alone`: the store still answers other nodes, which can serve more than this
- * one.
+ * State of an outage of the shared store. `bridged`: it is unreachable or its keys cannot be read, and this node still
+ * serves the keys that it knows. `too_long`: it does so no longer. `alone`: the store still answers other nodes, which
+ * can serve more than this one.
  */
 export type Outage = "none" | "bridged" | "too_long" | "alone";
 
@@ -134,10 +137,12 @@ export type Outage = "none" | "bridged" | "too_long" | "alone";
  */
 const ALONE_MS = 2_000;
 
-/** Returns the state of an outage of the shared store. */
-function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
-  const reach = store.shared?.reach();
-  if (reach === undefined || reach.up) return "none";
+/** Returns the state of an outage of the shared store. `store`: its keys can be read. */
+function outageOf(
+  { config, limiter }: Pick<Gateway, "config" | "limiter">,
+  { reach, store }: { reach: { up: boolean; isReadable: boolean; downMs: number }; store: boolean },
+): Outage {
+  if (reach.up && (store || reach.isReadable)) return "none";
   const { msSinceOthersAnswered } = limiter;
   if (msSinceOthersAnswered !== undefined && reach.downMs - msSinceOthersAnswered > ALONE_MS) return "alone";
   return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";

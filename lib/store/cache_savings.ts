@@ -2,7 +2,6 @@
 import { parseFactor, parseUsd, timesFactor } from "../billing/money.ts";
 import type { PriceSheet } from "./ledger.ts";
 
-/** Classes of cached tokens. */
 const CACHE_CLASSES = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
 
 /**

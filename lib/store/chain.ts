@@ -9,11 +9,9 @@ export type ChainHead = Pick<KeptEntry, "seq" | "check">;
 export interface ChainedEntries {
   /** For each given entry, whether it is new. */
   isNew: boolean[];
-  /** The new entries. */
   kept: KeptEntry[];
   /** The rows of the new entries, in the order of `ENTRY_COLUMNS`. */
   rows: ColumnValue[][];
-  /** The new price sheets, by version. */
   sheets: Map<number, PriceSheet>;
 }
 

@@ -65,7 +65,6 @@ export const TIME_STEPS = {
   minute: { ms: 60_000, end: "2026-11-21T09:13".length },
 } as const satisfies Partial<Record<UsageBy, unknown>>;
 
-/** Returns true for a grouping by time. */
 function isTimeStep(by: UsageBy | undefined): by is keyof typeof TIME_STEPS {
   return by === "day" || by === "hour" || by === "minute";
 }

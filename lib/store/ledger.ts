@@ -3,26 +3,10 @@
  * balances are computed from the entries. Amounts are in 1e-12 USD.
  */
 import type { BilledTokens, Entry, KeptEntry, MeteredEndpoint, PriceSheet } from "./entry.ts";
-export type {
-  Affinity,
-  BilledExtra,
-  BilledTokens,
-  ContextTier,
-  Ending,
-  Entry,
-  EntryAttempt,
-  EntryDetails,
-  EntryReason,
-  ImageSizes,
-  KeptEntry,
-  MeteredEndpoint,
-  PriceSheet,
-  ReasonCode,
-  UsageSource,
-} from "./entry.ts";
-export { inputTokensOf, METERED_ENDPOINTS, REASON_CODES } from "./entry.ts";
 import type { SumKind } from "./days.ts";
 import type { EntrySearch } from "./search.ts";
+
+export * from "./entry.ts";
 
 /** An amount in 1e-12 USD. */
 type Amount = Entry["cost"];
@@ -81,7 +65,6 @@ export function readUserAccount(account: string): Pick<UserSum, "keyId" | "user"
 
 /** An amount held for a running request: the most that it can cost. */
 export interface Hold {
-  /** Id of the request. */
   id: string;
   /** Arrival of the request, Unix time in milliseconds. */
   at: number;
@@ -122,7 +105,6 @@ export interface UsageFilter {
   keyId?: string;
   group?: string;
   model?: string;
-  /** The end user. */
   user?: string;
   /** One of the tags. */
   tag?: string;
@@ -209,9 +191,7 @@ export const SPENDERS_AT_ONCE = 2_000;
 export interface Spenders {
   /** Seq of the last entry that was read. */
   seq: number;
-  /** Ids of keys. */
   keys: string[];
-  /** Names of groups. */
   groups: string[];
   /** End users with a budget. `refused`: their budget has refused one of their requests. */
   users: (Pick<UserSum, "keyId" | "user"> & { refused: boolean })[];
@@ -226,7 +206,6 @@ export interface DurationSpan {
 
 /** Durations of the requests of a period. */
 export interface Durations {
-  /** Number of entries that were read. */
   read: number;
   /** For each answered request, the milliseconds until the first event or byte of its answer, and until its end. */
   answered: { firstMs: number; totalMs: number }[];
@@ -275,7 +254,6 @@ export interface LedgerStore {
   expire(now: number): Promise<string[]>;
   /** Lists the open holds, without expired ones. */
   holds(): Promise<Hold[]>;
-  /** Finds the entry of a request. */
   find(id: string): Promise<KeptEntry | undefined>;
   /**
    * Returns the keys, groups and end users that entries after a seq have charged. A call reads at most

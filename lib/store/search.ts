@@ -79,7 +79,6 @@ export interface BlockName {
   /** Absent for the kind `problem`, for which the other members describe the names. */
   name?: string;
   status?: { from: number; to: number };
-  /** Parts that the name must have. */
   parts?: readonly string[];
   /** Parts of which the name must have at least one. */
   oneOf?: readonly string[];

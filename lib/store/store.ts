@@ -28,7 +28,6 @@ export interface SharedConfigs {
 
 /** A report of a node about itself. */
 export interface NodeReport {
-  /** Id of the node. */
   id: string;
   /** Unix time in milliseconds, by the node's clock. */
   at: number;
@@ -48,12 +47,12 @@ export interface NodeReports {
 /** The additional parts of a store that several nodes use. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
-  /** Reports of the nodes about themselves. */
   readonly nodes: NodeReports;
   /** Returns whether the store is reachable, and the number of entries that wait for it. */
   reach(): StoreReach;
   /**
-   * Returns the milliseconds since the store's last answer, `undefined` while it is unreachable. Absent if it is local.
+   * Returns the milliseconds since the store's last answer, `undefined` while it is unreachable or unreadable. Absent if it is
+   * local.
    */
   msSinceAnswer?(): number | undefined;
 }
@@ -62,7 +61,9 @@ export interface SharedStore {
 export interface StoreReach {
   /** False from the first failure to the next success. */
   up: boolean;
-  /** Milliseconds since the start of the outage; 0 while it is up. */
+  /** False if keys and their changes cannot be read. The store may answer nevertheless. */
+  isReadable: boolean;
+  /** Milliseconds since it became unreachable or unreadable; 0 while it is neither. */
   downMs: number;
   /** Number of entries that wait in the journal. */
   waiting: number;
@@ -89,7 +90,6 @@ export interface Store {
   readonly ledger: LedgerStore;
   /** Finished answers for repeated requests. */
   readonly answers: AnswerStore;
-  /** Alerts queued for a webhook. */
   readonly alerts: AlertStore;
   /** Changes by operators, their sign-in links and ended sessions. */
   readonly operators: OperatorStore;

@@ -1,7 +1,6 @@
 /** Parses durations and times that operators type, and formats times. */
 import { DAY_MS } from "./days.ts";
 
-/** Milliseconds of each unit. */
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
 /** Longest duration: 100 years, in milliseconds. A longer one is probably a typing error. */

@@ -2,6 +2,7 @@
  * Restricts the addresses of upstreams. Host names are resolved first, and the checked address is used for the
  * connection.
  */
+import { settlesWithin } from "../abort.ts";
 import { embeddedIPv4, isAddress, isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
 
 /** Addresses at which clouds serve credentials or machine data without authentication. */
@@ -96,13 +97,41 @@ async function systemLookup(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }
 
+/**
+ * Time for which the last addresses of a host are used while its name cannot be resolved, in milliseconds, so that
+ * upstreams stay reachable during an outage of the name servers.
+ */
+const KNOWN_MS = 3_600_000;
+
+/** Longest wait for the resolver if such addresses are known, in milliseconds. */
+const LOOKUP_MS = 1_000;
+
 /** Address policy for the HTTP/1.1 client: `resolve` resolves and checks a host, `check` checks one address. */
 export function addressPolicy(options: AddressPolicyOptions = {}): {
   resolve(hostname: string): Promise<readonly string[]>;
   check(hostname: string, address: string): void;
 } {
-  return {
-    resolve: (hostname) => allowedAddresses(hostname, options),
-    check: options.guard ?? metadataGuard,
-  };
+  /** The last addresses by host, and when they were found, by `performance.now()`. */
+  const known = new Map<string, { addresses: readonly string[]; at: number }>();
+
+  async function lookUp(hostname: string): Promise<readonly string[]> {
+    const addresses = await allowedAddresses(hostname, options);
+    known.set(hostname, { addresses, at: performance.now() });
+    return addresses;
+  }
+
+  async function resolve(hostname: string): Promise<readonly string[]> {
+    const last = known.get(hostname);
+    const lookingUp = lookUp(hostname);
+    if (last === undefined || performance.now() - last.at > KNOWN_MS) return await lookingUp;
+    const isFound = await settlesWithin(LOOKUP_MS, lookingUp).catch((error) => {
+      if (error instanceof BlockedAddress) throw error;
+      return false;
+    });
+    if (isFound) return await lookingUp;
+    lookingUp.catch(() => {});
+    return last.addresses;
+  }
+
+  return { resolve, check: options.guard ?? metadataGuard };
 }

@@ -7,7 +7,7 @@ import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts
 import { GatewayError } from "../errors.ts";
 import { SseReader } from "../server/sse.ts";
 import { parseDocument } from "../json/mod.ts";
-import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import { keepKey, LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import { type Frame, isObjectFrame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { ContentFilter } from "../redact.ts";
@@ -162,12 +162,13 @@ export function relayFeed(
   translator: RelayTranslator,
 ): FrameFeed {
   const decoder = new FrameDecoder(filter);
+  const runForKey = keepKey();
   let over = false;
 
   function take(bytes: Uint8Array | undefined): Step | Promise<Step> {
     over = bytes === undefined;
     const frames = decoder.decode(bytes);
-    return frames.some(isLong) ? readLongFrames(frames).then(pass) : pass(frames);
+    return frames.some(isLong) ? runForKey(() => readLongFrames(frames)).then(pass) : pass(frames);
   }
 
   function pass(frames: Frame[]): Step {
@@ -210,6 +211,7 @@ export function translatedFeed(
   { reader, restore, estimator, inClientTerms }: EventTranslation,
 ): EventFeed {
   const decoder = new FrameDecoder(filter);
+  const runForKey = keepKey();
   /** True after the end of the answer. */
   let over = false;
   /** True after the end of the upstream's stream. */
@@ -227,7 +229,7 @@ export function translatedFeed(
   function takeOnce(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] | undefined {
     ended = bytes === undefined;
     const frames = decoder.decode(bytes);
-    return frames.some(isLong) ? readLongFrames(frames).then(takeLong) : pass(frames);
+    return frames.some(isLong) ? runForKey(() => readLongFrames(frames)).then(takeLong) : pass(frames);
   }
 
   /**
@@ -286,7 +288,7 @@ export function translatedFeed(
   }
 
   async function nextTexts(): Promise<ReplyEvent[] | undefined> {
-    await yieldToEventLoop();
+    await runForKey(yieldToEventLoop);
     const events = remaining?.next().value;
     if (events !== undefined) return events;
     remaining = undefined;

@@ -102,7 +102,6 @@ function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, strin
   return typeof body === "object" && !(body instanceof ReadableStream);
 }
 
-/** A call whose answer is received. */
 interface ReceivedCall {
   call: AbortController;
   timer: CallTimer;
@@ -114,7 +113,6 @@ interface ReceivedCall {
 
 /** Released answers that are still being drained. */
 interface Released {
-  /** Stops each drain. */
   stops: Set<() => void>;
   /** True after `close`. */
   closed: boolean;

@@ -5,10 +5,8 @@ import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
 import { contentFilter } from "../redact.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import type { Secret } from "../secret.ts";
 import { forwardedHeaders, isEventStream, readFailure, readUnstreamed, readWhole, requestIdOf } from "./answers.ts";
-import { writeLongInputs } from "./long_inputs.ts";
 import { createAttemptMaker, limitsFor } from "./prepare_attempt.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
@@ -79,9 +77,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         if (!isEventStream(incoming)) throw await readUnstreamed(incoming, codec);
         answer = attempt.stream(incoming);
       } else {
-        const body = await readWhole(incoming, filter);
-        const isLong = body.text.length > LONG_TEXT_CHARS;
-        answer = attempt.writeWhole(body, isLong ? await writeLongInputs(body.value, attempt.protocol) : undefined);
+        answer = await attempt.readWhole(await readWhole(incoming, filter));
       }
       if (forwarded !== undefined) answer.forwarded = forwarded;
       answer.requestId = requestIdOf(incoming);

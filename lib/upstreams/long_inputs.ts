@@ -1,10 +1,9 @@
-/**
- * Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it.
- */
+/** Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it. */
 import type { ContentBlock, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseDocument, writeEachSliced } from "../json/mod.ts";
-import { yieldToEventLoop } from "../scheduler.ts";
-import type { PrewrittenJson } from "../protocols/codec.ts";
+import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import type { Origin, UpstreamCodec } from "../protocols/upstream_codec.ts";
+import type { WholeAnswer } from "./answers.ts";
 import { objectText } from "../protocols/gemini/write_function_responses.ts";
 
 /** Protocols in which tool input is an object. In the others it is text, as in the canonical form. */
@@ -34,9 +33,13 @@ export async function readLongCalls(reply: Reply, protocol: Protocol): Promise<R
   return read;
 }
 
-/** Serializes tool inputs of a whole answer, which are text in the canonical form. */
-export function writeLongInputs(answer: JsonObject, protocol: Protocol): Promise<PrewrittenJson> {
-  return writeEachSliced(inputsOf(answer, protocol));
+/**
+ * Reads a whole answer. Tool inputs, which are text in the canonical form, are written in slices if the answer is long.
+ * @throws {GatewayError} as `UpstreamCodec.readReply`
+ */
+export async function readReply({ text, value }: WholeAnswer, codec: UpstreamCodec, origin: Origin): Promise<Reply> {
+  if (text.length <= LONG_TEXT_CHARS) return codec.readReply(value, origin);
+  return codec.readReply(value, { ...origin, texts: await writeEachSliced(inputsOf(value, codec.protocol)) });
 }
 
 function inputsOf(answer: JsonObject, protocol: Protocol): JsonObject[] {

@@ -24,7 +24,6 @@ export interface HostReachability {
 
 /** The hosts of one transport. */
 export interface HostProbes {
-  /** Returns the reachability of a URL's host. */
   of(url: string): HostReachability;
   /** Aborts all probes. */
   close(): void;

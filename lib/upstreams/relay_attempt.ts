@@ -17,6 +17,7 @@ import type { Relay } from "../protocols/relay.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Call, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
+import { readReply } from "./long_inputs.ts";
 import { relayFeed, RelayTranslator } from "./answer_feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 
@@ -124,10 +125,16 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
       const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.responseContext));
       return { type: "frames", feed: relayFeed(incoming, filter, translator) };
     },
-    writeWhole(answer, texts) {
-      const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
+    readWhole(answer) {
+      const { finish, usage } = codec.readSummary(answer.value, origin);
       const shown = relay.editReply?.(answer, client.responseContext) ?? answer;
-      return { type: "text", text: replyWithModel(shown, client.responseContext.model, relay), reply };
+      const reply = {
+        finish,
+        usage,
+        text: replyWithModel(shown, client.responseContext.model, relay),
+        readBlocks: async () => (await readReply(answer, codec, origin)).blocks,
+      };
+      return { type: "text", reply };
     },
   };
 }

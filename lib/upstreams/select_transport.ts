@@ -26,9 +26,7 @@ export interface RequestTrace {
 
 /** Options of a selector. */
 export interface TransportSelectorOptions {
-  /** Address of the upstream. */
   url: string;
-  /** Configured transport. */
   configured: TransportKind | "auto";
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: ReadEnvironment;

@@ -12,6 +12,7 @@ import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
 import type { Answer, Call, EventFeed, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
+import { readReply } from "./long_inputs.ts";
 import { UsageEstimator } from "./estimates.ts";
 import { cutAtLimit } from "./output_limit.ts";
 import type { ResendableBody } from "./transport.ts";
@@ -91,8 +92,8 @@ export async function translationAttempt(
       };
       return answered(translatedFeed(incoming, filter, machines));
     },
-    writeWhole({ value }, texts) {
-      const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
+    async readWhole(answer) {
+      const reply = await readReply(answer, codec, origin);
       return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
     },
   };

@@ -1,11 +1,11 @@
 /** The interface of upstreams for text: they take a prompt and return an answer. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import type { Prompt, Protocol, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { ContentBlock, Prompt, Protocol, ReplyEvent, ReplySummary } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonDocument, ObjectText } from "../json/mod.ts";
 import type { ResponseHeader } from "../http1/mod.ts";
-import type { Frame, PrewrittenJson, ResponseContext } from "../protocols/codec.ts";
+import type { Frame, ResponseContext } from "../protocols/codec.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Origin } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
@@ -38,6 +38,14 @@ export interface FrameFeed {
   cancel(): void;
 }
 
+/** A relayed answer that is not streamed. */
+export interface RelayedReply extends ReplySummary {
+  /** The answer in the client's protocol, as JSON. */
+  text: string;
+  /** Reads the content. @throws {GatewayError} as `UpstreamCodec.readReply` */
+  readBlocks(): Promise<ContentBlock[]>;
+}
+
 /** An answer, in one of three forms. */
 export type Answer =
   & (
@@ -45,8 +53,7 @@ export type Answer =
     | { type: "events"; feed: EventFeed }
     /** A relayed stream in the client's protocol. */
     | { type: "frames"; feed: FrameFeed }
-    /** A relayed answer in the client's protocol as JSON text, and its canonical form. */
-    | { type: "text"; text: string; reply: Reply }
+    | { type: "text"; reply: RelayedReply }
   )
   & {
     /** Headers of the upstream for the client; absent if there are none. */
@@ -101,10 +108,9 @@ export interface UpstreamAttempt {
   body: ResendableBody;
   /** Returns an error of the upstream with the client's names of parameters; absent: it has them already. */
   inClientTerms?(error: GatewayError): GatewayError;
-  /** Reads a streamed answer. */
   stream(incoming: Incoming): Answer;
   /** Reads an answer that is not streamed. @throws {GatewayError} as `UpstreamCodec.readReply` */
-  writeWhole(answer: WholeAnswer, texts?: PrewrittenJson): Answer;
+  readWhole(answer: WholeAnswer): Answer | Promise<Answer>;
 }
 
 /** The facts about an upstream that an attempt needs. */

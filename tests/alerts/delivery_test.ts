@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { deliverDue, type DeliveryParts, pauseAfter } from "../../lib/alerts/delivery.ts";
 import { sendAlert, signatureOf } from "../../lib/alerts/webhook.ts";
 import type { AlertBody } from "../../lib/alerts/event.ts";
@@ -124,11 +124,13 @@ Deno.test("an alert is given up after the maximum of attempts, with growing paus
   await using receiver = startReceiver();
   receiver.answer = () => new Response(null, { status: 503 });
   const log = await deliverAll(openMemoryAlerts(), { receiver });
-  assertEquals(receiver.received.length, 12);
   assertEquals(log.at(-1)?.event, "alert_given_up");
-  const pauses = Array.from({ length: 11 }, (_, index) => pauseAfter(index + 1));
+  const pauses = Array.from({ length: receiver.received.length - 1 }, (_, index) => pauseAfter(index + 1));
   assertEquals(pauses.slice(0, 4), [1_000, 3_000, 9_000, 27_000]);
-  assertEquals(pauses.at(-1), 7_200_000);
+  // A receiver that is back gets everything of the last eight hours within ten minutes.
+  assertEquals(pauses.at(-1), 600_000);
+  const hours = pauses.reduce((sum, ms) => sum + ms, 0) / 3_600_000;
+  assert(hours > 8 && hours < 8.5, String(hours));
   for (const line of log) assertEquals(JSON.stringify(line).includes("long-secret-path"), false);
 });
 

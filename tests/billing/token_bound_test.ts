@@ -130,15 +130,19 @@ Deno.test("tokenBound() bounds a video by the context alone", () => {
   assertEquals(tokenBound(prompt([video]), MODEL).input, MODEL.context_length);
 });
 
-Deno.test("tokenBound() bounds a prompt with a chat template of its own by the context alone", () => {
-  const unknownMembers = {
-    from: "chat",
-    members: { chat_template: "{% for _ in range(9999) %}a{% endfor %}" },
-  } as const;
-  assertEquals(
-    tokenBound(prompt([{ type: "text", text: "a" }], { unknownMembers }), MODEL).input,
-    MODEL.context_length,
-  );
+Deno.test("tokenBound() bounds a prompt with a template or image processing of its own by the context alone", () => {
+  for (
+    const members of [
+      { chat_template: "{% for _ in range(9999) %}a{% endfor %}" },
+      { mm_processor_kwargs: { max_pixels: 100_000_000 } },
+    ]
+  ) {
+    const unknownMembers = { from: "chat", members } as const;
+    assertEquals(
+      tokenBound(prompt([{ type: "text", text: "a" }], { unknownMembers }), MODEL).input,
+      MODEL.context_length,
+    );
+  }
 });
 
 Deno.test("tokenBound() bounds audio at an address by the context alone", () => {

@@ -158,21 +158,22 @@ Deno.test("getModel() and an id with an escaped slash return the same model", as
   }
 });
 
-Deno.test("getModel() does not find a model that the caller may not use", async () => {
-  const cases: [Record<string, string>, string[], CatalogFormat, string][] = [
-    [{ provider: "acme", model_id: "none" }, ["*"], "compatible", "acme/none"],
-    [{ provider: "acme", model_id: "one" }, ["beta/*"], "compatible", "acme/one"],
-    [{ provider: "acme/one" }, ["beta/*"], "native", "acme/one"],
-    [{ provider: "acme", model_id: "paint" }, ["*"], "native", "acme/paint"],
-    [{ provider: "acme", model_id: "one/more" }, ["*"], "native", "acme/one/more"],
+Deno.test("getModel() refuses a model that the caller may not use, and does not find what it cannot call", async () => {
+  const missing = (id: string) => [404, "model_not_found", `Model "${id}" does not exist`] as const;
+  const forbidden = (id: string) => [403, undefined, `This API key may not use model "${id}"`] as const;
+  const cases: [Record<string, string>, string[], CatalogFormat, ReturnType<typeof missing | typeof forbidden>][] = [
+    [{ provider: "acme", model_id: "none" }, ["*"], "compatible", missing("acme/none")],
+    [{ provider: "acme", model_id: "one" }, ["beta/*"], "compatible", forbidden("acme/one")],
+    // An unknown name says no more than a known one.
+    [{ provider: "acme", model_id: "none" }, ["beta/*"], "compatible", forbidden("acme/none")],
+    [{ provider: "acme/one" }, ["beta/*"], "native", forbidden("acme/one")],
+    [{ provider: "acme", model_id: "paint" }, ["*"], "native", missing("acme/paint")],
+    [{ provider: "acme", model_id: "one/more" }, ["*"], "native", missing("acme/one/more")],
   ];
-  for (const [params, models, format, id] of cases) {
+  for (const [params, models, format, expected] of cases) {
     const act = params.model_id === undefined ? listVendor : getModel;
     const error = await assertRejects(async () => await act(REQUEST, context(params, models), format), GatewayError);
-    assertEquals(
-      [error.status, error.code, error.message],
-      [404, "model_not_found", `Model "${id}" does not exist`],
-    );
+    assertEquals([error.status, error.code, error.message], [...expected]);
   }
 });
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import {
   addCommand,
   backgroundOf,
@@ -7,7 +7,11 @@ import {
   MAX_LISTED_KEYS,
   originOf,
 } from "../../lib/cli/banner.ts";
+import type { Server } from "../../lib/cli/listen.ts";
+import { welcomeText } from "../../lib/cli/welcome.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
+import { NoAnswer, outOfReach } from "../../lib/store/outage/reachability.ts";
+import { startGateway } from "../support/gateway.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
 
@@ -99,5 +103,25 @@ Deno.test("a later start prints the existing keys", () => {
       'API key "ci" comes from the environment\nAdd a key: ADD\n\n',
   );
   assertEquals(bannerFor([]), "Sluice listens on O\n\nNo API key is in use\nAdd a key: ADD\n\n");
+  assertEquals(
+    laterStartText({ origin: "O", configured: ["ci"], addCommand: "ADD" }),
+    "Sluice listens on O\n\nThe API keys of the store are unknown: it does not answer at the moment\n" +
+      'API key "ci" comes from the environment\nAdd a key: ADD\n\n',
+  );
   assertStringIncludes(bannerFor([..."abcdefg"].map((name) => key(name))), "\nand 2 more\n");
+});
+
+Deno.test("a gateway that serves is not ended by a store that does not answer to its welcome", async () => {
+  await using gateway = startGateway({});
+  const server: Pick<Server, "addr"> = { addr: { hostname: "127.0.0.1", port: 80, transport: "tcp" } };
+  const welcome = (failure: Error) => {
+    const keys = { ...gateway.store.keys, summary: () => Promise.reject(failure) };
+    const parts = { ...gateway.gateway, store: { ...gateway.store, keys } };
+    return welcomeText({ gateway: parts, servers: [server as Server], flags: {} });
+  };
+  assertMatch(
+    await welcome(outOfReach(new NoAnswer())),
+    /^Sluice listens on .*:80\n[^]*does not answer[^]*Add a key: /,
+  );
+  await assertRejects(() => welcome(new TypeError("a bug")), TypeError, "a bug");
 });

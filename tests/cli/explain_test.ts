@@ -30,7 +30,7 @@ Deno.test("explain shows a request of a running gateway by the id that its clien
       1,
       "",
       'Cannot explain the request "req_never": it is not in the ledger\n' +
-      "A request whose key was refused is in the log alone; older ones go after ledger.keep_days\n",
+      "Requests with a refused key are only in the log, and entries are deleted after ledger.keep_days\n",
     ]);
     await gateway.stop();
   }));

@@ -50,7 +50,7 @@ export function crossOpenai(
   routes?: readonly Route[],
 ): void {
   for (const Sdk of OPENAI) {
-    for (const route of routes ?? routesOfTest()) {
+    for (const route of routes ?? routesOfTest({ isNewest: Sdk === OpenAI })) {
       const title = `openai ${Sdk === OpenAI ? "7" : "6"}, ${route.model}: ${name}`;
       Deno.test(title, () => test({ ...route, ...openaiGiven(Sdk, gateway(route)) }));
     }
@@ -81,7 +81,7 @@ export function crossAnthropic(
   routes?: readonly Route[],
 ): void {
   for (const Sdk of ANTHROPIC) {
-    for (const route of routes ?? routesOfTest()) {
+    for (const route of routes ?? routesOfTest({ isNewest: Sdk === Anthropic })) {
       const title = `@anthropic-ai/sdk ${Sdk === Anthropic ? "1" : "0"}, ${route.model}: ${name}`;
       Deno.test(title, () => test({ ...route, ...anthropicGiven(Sdk, gateway(route)) }));
     }

@@ -313,7 +313,11 @@ async function startNode(options: NodeOptions): Promise<Node> {
       }),
     log,
   });
-  const shared = { configs, nodes: undefined as never, reach: () => ({ up: true, downMs: 0, waiting: 0 }) };
+  const shared = {
+    configs,
+    nodes: undefined as never,
+    reach: () => ({ up: true, isReadable: true, downMs: 0, waiting: 0 }),
+  };
   const store = { ...openMemoryStore(), shared };
   const gateway = startLiveGateway({ ...source, store, now: Date.now, log });
   const deafen = startReloading(gateway(), { path });

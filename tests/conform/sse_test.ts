@@ -37,7 +37,7 @@ Deno.test("a mismatch reports expected and received values", () => {
   const form = z.object({ choices: z.array(z.object({ index: z.literal(0) })) });
   const error = assertThrows(() => shaped(form, { choices: [{ index: 3 }] }), Mismatch);
   assertEquals([error.expected, error.seen], [
-    "the body: choices.0.index to be right (Invalid input: expected 0)",
+    "the body: choices.0.index to be right (Expected 0)",
     "3",
   ]);
   assertEquals(assertThrows(() => expectThat(false, { expected: "x", seen: undefined }), Mismatch).seen, "nothing");

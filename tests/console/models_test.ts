@@ -158,7 +158,7 @@ Deno.test("a target without an answer is shown with the reason, and its last fai
   assertMatch(html, /<p class="notice bad">[^<]+<\/p>/);
   assertNotEquals(/Status<\/dt><dd>(\d+)/.exec(html)?.[1], "200");
   const { html: page } = await browser.get("/models");
-  assertMatch(page, /not asked/);
+  assertMatch(page, /no requests/);
   assertStringIncludes(page, "Failed in 90 s", "the window of the breaker");
 });
 

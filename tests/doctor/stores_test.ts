@@ -78,6 +78,16 @@ postgresTest("a database: version, clock, tables and users", async () => {
     const used = lines(await lookAtDatabase(database.url));
     assert(used.includes(`ok: Its tables are up to date (schema ${MIGRATIONS.length})`), used.join("\n"));
     assert(used.some((line) => /^ok: Gateways on .* have 1 connection to it$/.test(line)), used.join("\n"));
+    assert(!used.some((line) => line.includes("may not read")), used.join("\n"));
+    // Roles belong to the server, which other tests use, too.
+    const role = `narrow_${crypto.randomUUID().slice(0, 8)}`;
+    await sql.unsafe(`CREATE ROLE ${role} LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
+    await sql.unsafe(`REVOKE SELECT ON keys FROM ${role}; REVOKE UPDATE ON changes FROM ${role}`);
+    const narrow = new URL(database.url);
+    narrow.username = role;
+    const lacking = lines(await lookAtDatabase(narrow.href));
+    assert(lacking.includes("error: The role may not read and write all tables: changes, keys"), lacking.join("\n"));
+    await sql.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
     await sql`UPDATE sluice_shape SET version = ${MIGRATIONS.length + 1}`;
     const newer = lines(await lookAtDatabase(database.url));
     assert(newer.some((line) => line.startsWith("error: Its tables are from a newer version")), newer.join("\n"));
@@ -85,8 +95,8 @@ postgresTest("a database: version, clock, tables and users", async () => {
     const older = lines(await lookAtDatabase(database.url));
     assert(older.includes(`ok: Its tables have schema 0; the next start migrates them to ${MIGRATIONS.length}`));
     await sql`ALTER DATABASE ${sql(new URL(database.url).pathname.slice(1))} CONNECTION LIMIT 4`;
-    const narrow = lines(await lookAtDatabase(database.url));
-    assert(narrow.includes("warning: The role or the database may have only 4 connections"), narrow.join("\n"));
+    const limited = lines(await lookAtDatabase(database.url));
+    assert(limited.includes("warning: The role or the database may have only 4 connections"), limited.join("\n"));
   } finally {
     await sql.end();
   }

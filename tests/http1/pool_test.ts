@@ -248,6 +248,14 @@ Deno.test("a connection is prepared before its idle time ends, and never after t
     pool.put(connection, keepsMs);
     assertEquals(pool.take(connection.idleSince + idleMs + 1), undefined);
   }
+  // Its host may have another address after two minutes.
+  for (const [agedMs, isKept] of [[119_000, true], [120_000, false]] as const) {
+    const connection = await open();
+    connection.openedAt -= agedMs;
+    pool.put(connection);
+    assertEquals(pool.take(connection.idleSince + 2_000), undefined);
+    assertEquals(connection.idleSince > 0, isKept);
+  }
   await soon("old ones closed", server.ended(2));
   const late = await open();
   pool.close();

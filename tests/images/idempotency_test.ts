@@ -8,7 +8,7 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { createClock } from "../billing/simulator/clock.ts";
 import { idempotency, settle, simulate, simulateSeeds } from "./idempotency_histories.ts";
-import { QUICK } from "../support/skip.ts";
+import { rounds } from "../support/skip.ts";
 import { watchTurns } from "../support/turns.ts";
 
 const HASH = "a".repeat(64);
@@ -349,7 +349,7 @@ Deno.test("waiting for another node is limited in number and time, and needs the
 });
 
 Deno.test("in random histories on one to three nodes, a request is done once per window and everyone gets the right answer", () =>
-  simulateSeeds(1, QUICK ? 30 : 300));
+  simulateSeeds(1, rounds(300)));
 
 Deno.test("random histories keep that with answers in a file", async () => {
   const folder = await Deno.makeTempDir();

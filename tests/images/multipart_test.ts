@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
-import { readUpload } from "../../lib/images/read_upload.ts";
+import { readUpload } from "../../lib/images/read_edit.ts";
 import { createAdmissionQueue } from "../../lib/admission_queue.ts";
 import { seeded } from "../support/random.ts";
 import { rounds } from "../support/skip.ts";
@@ -269,6 +269,8 @@ Deno.test("readMultipart() limits bytes while they arrive", async () => {
     if (ok) await read(inPieces(pieces), { totalBytes });
     else assertEquals((await refusal(upload(inPieces(pieces)), { totalBytes })).kind, "too_large");
   }
+  const unnamedFile = upload(latin(form(part('name="a"', "z".repeat(2001)))));
+  assertStringIncludes((await refusal(unnamedFile)).message, "2000 bytes; a file needs a filename");
 
   let given = 0;
   function* endless(): Generator<Uint8Array<ArrayBuffer>> {

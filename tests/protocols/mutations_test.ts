@@ -107,11 +107,15 @@ for (const [protocol, codec] of Object.entries(UPSTREAM_CODECS)) {
       const body = parseJson(random.pick(bodies));
       for (let times = random.below(3); times >= 0; times--) damageValue(body, random);
       assert(isObject(body));
+      const at = `seed ${seed}: ${writeJson(body)}`;
       try {
-        aggregateEvents(eventsOf(codec.readReply(body, { issuer: "x" })));
+        const reply = codec.readReply(body, { issuer: "x" });
+        aggregateEvents(eventsOf(reply));
         read++;
+        const { finish, usage } = codec.readSummary(body, { issuer: "x" });
+        assertEquals([finish, usage], [reply.finish, reply.usage], at);
       } catch (error) {
-        assertEquals(error instanceof Error ? error.name : error, "GatewayError", `seed ${seed}: ${writeJson(body)}`);
+        assertEquals(error instanceof Error ? error.name : error, "GatewayError", at);
       }
     }
     assert(read > ANSWERS / 20 && read < ANSWERS, `${read} were read`);

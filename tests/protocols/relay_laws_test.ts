@@ -1,9 +1,10 @@
 /** Laws of relays: everything passes unchanged, except for each protocol's documented edits. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import {
   isObject,
+  type Json,
   type JsonObject,
   type ObjectText,
   parseDocument,
@@ -28,11 +29,15 @@ const STREAMS = RECORDED.map((recorded) => ({
   frames: recorded.frames.filter(({ data }) => data.trimStart().startsWith("{")),
 }));
 
-/** Returns frames without the indices in a chunk with calls, which a relay may correct. */
-function withoutCallIndices(frames: readonly Frame[]): Frame[] {
+/** Returns frames without what a relay may correct: indices, types and ids of calls, and a finish because of calls. */
+function withoutCallFixes(frames: readonly Frame[]): Frame[] {
+  const fixes =
+    /,"index":\d+|"index":\d+,|,"type":"(?:function|custom)"|"type":"(?:function|custom)",|,"id":"call_r1_\d+"/g;
   return frames.map(({ data, ...others }) => ({
     ...others,
-    data: data.includes('"tool_calls"') ? data.replace(/,"index":\d+|"index":\d+,/g, "") : data,
+    data: data.includes('"tool_calls":')
+      ? data.replace(fixes, "")
+      : data.replace('reason":"tool_calls"', 'reason":"stop"'),
   }));
 }
 
@@ -93,7 +98,7 @@ Deno.test("relayed frames are unchanged except for the model id and content in p
       if (frame.event === "message_start") starts++;
       const repeats = starts > 1 && frame.event === "message_start";
       const expected = repeats ? [] : [renamed(frame, protocol)];
-      assertEquals(withoutCallIndices(out), withoutCallIndices(expected), `${protocol}: ${name}`);
+      assertEquals(withoutCallFixes(out), withoutCallFixes(expected), `${protocol}: ${name}`);
       passed += out.length;
     }
   }
@@ -108,7 +113,7 @@ Deno.test("relayed chat streams hide usage that the client did not ask for, and 
     for (const frame of frames) {
       const [out] = machine.push(frame);
       const sent = objectOf(frame.data);
-      if (sent === undefined || frame.data.includes('"tool_calls"')) continue;
+      if (sent === undefined || `${frame.data}${out?.data}`.includes('"tool_calls"')) continue;
       const isUsage = Array.isArray(sent.choices) && sent.choices.length === 0 && isObject(sent.usage);
       assertEquals(out === undefined, isUsage, name);
       if (out === undefined) continue;
@@ -149,7 +154,7 @@ const ENDS: Readonly<Record<Protocol, RegExp>> = {
   gemini: /"finishReason"|^\{"error"|"blockReason"/,
 };
 
-/** Returns the name and the arguments of each call, found by its index as clients do. */
+/** Returns the name and the arguments of each call, found by its index as clients do. SDKs need a type at its begin. */
 function callsIn(frames: readonly Frame[]): string[][] {
   const calls: { name: string; input: string }[] = [];
   for (const { data } of frames) {
@@ -157,6 +162,7 @@ function callsIn(frames: readonly Frame[]): string[][] {
       for (const entry of isObject(choice.delta) ? objectsOf(choice.delta.tool_calls) : []) {
         const inner = functionOf(entry);
         const input = inner.arguments ?? inner.input ?? "";
+        if (calls[Number(entry.index)] === undefined) assertMatch(String(entry.type), /^(?:function|custom)$/);
         const call = calls[Number(entry.index)] ??= { name: "", input: "" };
         call.name ||= String(inner.name ?? "");
         call.input += typeof input === "string" ? input : JSON.stringify(input);
@@ -186,7 +192,53 @@ Deno.test("a relayed chat stream keeps the calls of as many answers as a request
     { length: 200 },
     (_, index) => machine.push({ data: JSON.stringify({ choices: [{ index, delta }] }) }),
   ).flat();
-  assertEquals([sent.length, sent.filter(({ data }) => data.includes('"index":0}')).length], [200, 128]);
+  assertEquals([sent.length, sent.filter(({ data }) => data.includes('"index":0,"type":"function"}')).length], [
+    200,
+    128,
+  ]);
+});
+
+Deno.test("a relayed chat answer with calls does not end like one without, unless the client named the tool", () => {
+  const call = { index: 0, id: "c", type: "function", function: { name: "a", arguments: "{}" } };
+  const end = { index: 0, delta: {}, finish_reason: "stop" };
+  const reasonsOf = (calls: Json[], request: JsonObject = {}) => {
+    const context = { ...responseContextOf("chat"), request };
+    const machine = RELAYS.chat.machine(context);
+    const choices = [{ index: 1, delta: {}, finish_reason: null }, { index: 0, delta: { tool_calls: calls } }];
+    machine.push({ data: JSON.stringify({ choices }) });
+    const streamed = machine.push({ data: JSON.stringify({ choices: [end, { ...end, index: 1 }] }) });
+    const message = { content: null, tool_calls: calls };
+    const whole = JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] });
+    const text = `${streamed[0]?.data} ${RELAYS.chat.editReply?.(scanMembers(whole), context).text}`;
+    return Array.from(text.matchAll(/"finish_reason":"(\w+)"/g), ([, reason]) => reason);
+  };
+  assertEquals(reasonsOf([call]), ["tool_calls", "stop", "tool_calls"]);
+  assertEquals(reasonsOf([]), ["stop", "stop", "stop"]);
+  const named = { type: "function", function: { name: "a" } };
+  assertEquals(reasonsOf([call], { tool_choice: named }), ["stop", "stop", "stop"]);
+});
+
+Deno.test("relayed chat streams give each call an id, unless a later piece may have it", () => {
+  const machine = RELAYS.chat.machine(responseContextOf("chat"));
+  const idOf = (entry: JsonObject) => {
+    const [frame] = machine.push({ data: JSON.stringify({ choices: [{ delta: { tool_calls: [entry] } }] }) });
+    return /"id":"([^"]*)"/.exec(frame?.data ?? "")?.[1];
+  };
+  assertEquals(idOf({ id: "", function: { name: "a", arguments: "{}" } }), "call_r1_0");
+  assertEquals(idOf({ id: "own", function: { name: "a", arguments: "{}" } }), "own");
+  assertEquals(idOf({ index: 7, function: { name: "a", arguments: "{" } }), undefined);
+  assertEquals(idOf({ index: 7, id: "late", function: { arguments: "}" } }), "late");
+});
+
+Deno.test("a relayed messages stream has usage at its start, without which SDKs fail", () => {
+  for (const usage of ["", ',"usage":null']) {
+    const [frame] = RELAYS.messages.machine(responseContextOf("messages")).push({
+      event: "message_start",
+      data: `{"type":"message_start","message":{"id":"msg_1"${usage}}}`,
+    });
+    const wanted = '{"id":"msg_1","usage":{"input_tokens":0,"output_tokens":0}}';
+    assertEquals(frame?.data, `{"type":"message_start","message":${wanted}}`);
+  }
 });
 
 Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {

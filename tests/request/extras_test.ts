@@ -145,9 +145,21 @@ const CASES: readonly Case[] = [
 
   // Other names of limits, which budgets do not know.
   dropped("chat", '"n_predict":100000,"n_cmpl":50', ["n_predict", "n_cmpl"]),
+  dropped("chat", '"max_output_tokens":100000', ["max_output_tokens"]),
+  dropped("responses", '"max_completion_tokens":100000,"max_tokens":100000,"n":9', [
+    "max_completion_tokens",
+    "max_tokens",
+    "n",
+  ]),
+  dropped("messages", '"max_completion_tokens":100000,"max_output_tokens":100000,"n":9', [
+    "max_completion_tokens",
+    "max_output_tokens",
+    "n",
+  ]),
   dropped("chat", '"extra_body":{"max_tokens":100000}', ["extra_body"]),
   ...(["chat", "responses", "messages"] as const).flatMap((protocol) => [
     dropped(protocol, '"n_predict":100000,"best_of":20', ["n_predict", "best_of"]),
+    dropped(protocol, '"max_new_tokens":100000,"num_predict":100000', ["max_new_tokens", "num_predict"]),
 
     // Settings of servers.
     dropped(protocol, '"priority":-9,"kv_transfer_params":{"remote_host":"10.0.0.1"}', [

@@ -4,7 +4,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { StreamLoop } from "../../lib/request/stream_loop.ts";
 import { type MeteredStream, meteredStream } from "./metered_stream.ts";
-import { yieldToEventLoop } from "../../lib/scheduler.ts";
+import { runForKey, yieldToEventLoop } from "../../lib/scheduler.ts";
 import { simulateTime } from "../support/simulated_time.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
 
@@ -281,4 +281,19 @@ Deno.test("a stream sends no keep-alive between the pieces of a long step", asyn
   await time.pass(3_000);
   assertEquals(textOf(first.value) + textOf((await next).value), `data: ${"x".repeat(300_000)}\n\n`);
   assertEquals((await reader.read()).done, true);
+});
+
+Deno.test("the long steps of a key's streams take turns with those of other keys", async () => {
+  const order: string[] = [];
+  const readers = await Promise.all(["a", "a", "a", "b"].map((key) =>
+    runForKey(key, async () => {
+      const { feed, give } = handFed();
+      give(step("x".repeat(300_000), START, DELTA));
+      return { key, reader: (await bodyOf({ feed, ...QUIET })).getReader() };
+    })
+  ));
+  for (const { reader } of readers) await reader.read();
+  await Promise.all(readers.map(({ key, reader }) => reader.read().then(() => order.push(key))));
+  assertEquals(order.join(""), "abaa");
+  for (const { reader } of readers) await reader.cancel();
 });

@@ -71,7 +71,7 @@ function sharedStore(reach: Partial<StoreReach>): Store {
   };
   return {
     ...openMemoryStore(),
-    shared: { configs, nodes, reach: () => ({ up: true, downMs: 0, waiting: 0, ...reach }) },
+    shared: { configs, nodes, reach: () => ({ up: true, isReadable: true, downMs: 0, waiting: 0, ...reach }) },
   };
 }
 
@@ -81,6 +81,7 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
   const sick = { ...base.ledger, healthy: false };
   const keys = { ...base.keys, check: () => Promise.reject(new Error("no store")) };
   const down = (downMs: number) => sharedStore({ up: false, downMs });
+  const unreadable = (downMs: number) => sharedStore({ isReadable: false, downMs });
   const hearing = (msSinceOthersAnswered: number) => ({ ...base.limiter, msSinceOthersAnswered });
   const cases: [name: string, gateway: Gateway, status: number, says: string, upstreams: string][] = [
     ["fresh", base, 200, "ok", "ok"],
@@ -105,6 +106,10 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
     ["limits of its own", { ...base, limiter: { ...base.limiter, healthy: false } }, 200, "degraded", "ok"],
     ["no room", { ...base, ledger: sick, store: sharedStore({ up: false, downMs: 1 }) }, 503, "unavailable", "ok"],
     ["there, but no key", { ...base, keys, store: sharedStore({}) }, 503, "unavailable", "ok"],
+    ["no changes", { ...base, store: unreadable(301_000) }, 200, "degraded", "ok"],
+    ["no keys", { ...base, keys, store: unreadable(299_000) }, 200, "degraded", "ok"],
+    ["no keys for long", { ...base, keys, store: unreadable(301_000) }, 503, "unavailable", "ok"],
+    ["no keys here", { ...base, keys, limiter: hearing(0), store: unreadable(9_000) }, 503, "unavailable", "ok"],
   ];
   for (const [name, gateway, status, says, upstreams] of cases) {
     const response = await ready({ gateway, drain: createDrain() });

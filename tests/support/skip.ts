@@ -42,10 +42,10 @@ export async function canRun(program: string, ...args: string[]): Promise<boolea
   }
 }
 
-/** Percentage of random cases that run. `deno task test:all` sets it; a run of single files and heavy suites have all. */
-const PERCENT = QUICK ? 10 : Number(Deno.env.get("SLUICE_TEST_PERCENT") ?? 100);
+/** Percentage of random cases that run. `tools/test.ts` sets it; a run of single files and heavy suites have all. */
+const PERCENT = Number(Deno.env.get("SLUICE_TEST_PERCENT") ?? 100);
 
-/** Rounds of a test with random cases: `deno task test` has 10 % of them, `deno task test:all` 15 %. */
+/** Rounds of a test with random cases: `deno task test` and `deno task test:all` have 10 % of them. */
 export function rounds(count: number): number {
   skipIf(PERCENT < 100, `${100 - PERCENT} of 100 random cases and races: run \`deno task heavy\``);
   return Math.ceil(count * PERCENT / 100);

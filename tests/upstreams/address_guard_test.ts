@@ -10,6 +10,7 @@ import {
   metadataGuard,
 } from "../../lib/upstreams/address_guard.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
+import { simulateTime } from "../support/simulated_time.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
 import { prompt, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
@@ -79,6 +80,28 @@ Deno.test("a connection uses the checked address, even if the name changes meanw
   other.close();
   await assertRejects(() => dialer.dial(signal), BlockedAddress);
   dialer.close();
+});
+
+Deno.test("a name that cannot be resolved any more keeps its addresses for an hour, unless one is refused", async () => {
+  using time = simulateTime(0);
+  let answer: () => Promise<readonly string[]> = () => Promise.resolve(["192.0.2.1"]);
+  const { resolve } = addressPolicy({ lookup: () => answer() });
+  const fails = () => Promise.reject(new Error("getaddrinfo ENOTFOUND a.test"));
+  await assertRejects(() => addressPolicy({ lookup: fails }).resolve("a.test"), Error, "ENOTFOUND");
+  assertEquals(await resolve("a.test"), ["192.0.2.1"]);
+  answer = fails;
+  assertEquals(await resolve("a.test"), ["192.0.2.1"]);
+  answer = () => new Promise(() => {});
+  const waiting = resolve("a.test");
+  await time.pass(1_000);
+  assertEquals(await waiting, ["192.0.2.1"]);
+  answer = () => Promise.resolve(["169.254.169.254"]);
+  await assertRejects(() => resolve("a.test"), BlockedAddress);
+  answer = fails;
+  await time.pass(3_600_000);
+  await assertRejects(() => resolve("a.test"), Error, "ENOTFOUND");
+  answer = () => Promise.resolve(["192.0.2.2"]);
+  assertEquals(await resolve("a.test"), ["192.0.2.2"]);
 });
 
 for (const transport of ["http1", "fetch"]) {

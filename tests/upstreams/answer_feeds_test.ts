@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Machine, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { translatedFeed } from "../../lib/upstreams/answer_feeds.ts";
+import { runForKey } from "../../lib/scheduler.ts";
 import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
 import type { EventFeed } from "../../lib/upstreams/upstream.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
@@ -97,4 +98,15 @@ Deno.test("an answer whose signatures are too long is cut, even while they are h
   const events = await feed.read();
   assert(events?.[0]?.type === "error" && events[0].error.fault === "oversized");
   assertEquals(reads, 34);
+});
+
+Deno.test("the parts of long texts take turns with those of other API keys", async () => {
+  const order: string[] = [];
+  const feeds = ["a", "a", "a", "b"].map((key) => ({
+    key,
+    feed: runForKey(key, () => feedOf(() => `data: ${"x".repeat(1_000_001)}\n\n`)),
+  }));
+  for (const { feed } of feeds) await feed.read();
+  await Promise.all(feeds.map(({ key, feed }) => feed.read().then(() => order.push(key))));
+  assertEquals(order.join(""), "abaa");
 });

@@ -122,7 +122,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   },
   reload_refused: {
     see: "`problem` in the line; `sluice check`",
-    act: "Correct the file. The previous configuration stays in force",
+    act: "Correct the file soon: the previous configuration stays in force, but a restart would fail",
   },
   reload_ignored: { see: "`member` in the line", act: "Restart the gateway for this change" },
   shared_config_differs: {

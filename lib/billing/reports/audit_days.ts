@@ -13,7 +13,6 @@ const PAGE_SUMS = 1000;
 /** Sums that are compared between two checks of the clock: a day has at least one for each key in use. */
 const SUMS_PER_CHECK = 64;
 
-/** A day before all others. */
 const BEFORE_ALL_DAYS = Number.MIN_SAFE_INTEGER;
 
 /**

@@ -27,7 +27,6 @@ export class Findings {
     }
   }
 
-  /** Adds a difference. */
   add(difference: Difference): void {
     this.#count++;
     if (this.reported.length < MAX_REPORTED) this.reported.push(difference);

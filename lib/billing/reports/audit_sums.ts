@@ -39,7 +39,6 @@ export class LaterSums {
     this.head = head;
   }
 
-  /** Adds an entry. */
   add(entry: KeptEntry): void {
     // Another check finds impossible numbers.
     if (![...tokenCounts(entry.tokens), entry.images, entry.attempts].every(Number.isSafeInteger)) return;
@@ -79,7 +78,6 @@ export class LaterSums {
   }
 }
 
-/** Returns the first day or hour for which the store has sums. */
 function firstStep(kind: SumKind, { firstDay, firstHour }: SumsHead): number {
   return kind === "hours" ? firstHour : firstDay;
 }

@@ -14,7 +14,6 @@ export function nameOfDaySum({ keyId, group, model }: Omit<SumKey, "day">): stri
 export class DaySums {
   readonly #days = new Map<number, Map<string, DaySum>>();
 
-  /** Adds an entry. */
   add(entry: KeptEntry): void {
     addFigures(this.#sumOf(entry), figuresOf(entry));
   }

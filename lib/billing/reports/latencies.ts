@@ -22,7 +22,6 @@ export interface LatencySeries {
   /** Latencies of the whole period, in which a step weighs as much as it has requests. */
   all: Latencies;
   steps: readonly Latencies[];
-  /** Number of entries that were read. */
   read: number;
   /** True if all entries of the period were read. */
   isWhole: boolean;
@@ -35,7 +34,6 @@ const ENTRIES_PER_SAMPLE = 25;
 /** A latency, and the number of requests that it represents. */
 type Weighted = readonly [ms: number, weight: number];
 
-/** A step with the number of its requests. */
 type CountedStep = Period & { requests: number };
 
 /**

@@ -3,7 +3,6 @@
 /** Thrown if a parameter is invalid, or names an unknown key, group, model or upstream. */
 export class ReportQueryError extends RangeError {
   override name = "ReportQueryError";
-  /** Name of the parameter. */
   readonly param: string;
 
   constructor(message: string, param: string, cause?: unknown) {

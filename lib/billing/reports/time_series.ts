@@ -13,7 +13,6 @@ export interface SeriesPart {
   /** Id of the key, or name of the model, group or upstream; empty for requests without one. */
   name: string;
   total: SumFigures;
-  /** Figures of each step of the series. */
   steps: readonly SumFigures[];
 }
 
@@ -21,7 +20,6 @@ export interface SeriesPart {
 export interface TimeSeries {
   /** The steps, oldest first; the last one is not over yet. */
   steps: readonly Period[];
-  /** Figures of all requests. */
   total: SumFigures;
   /** Figures of all requests in each step. */
   totals: readonly SumFigures[];
@@ -39,12 +37,10 @@ export interface TimeSeriesQuery {
   unit: keyof typeof TIME_STEPS;
   /** Length of a step in units. */
   length: number;
-  /** Number of steps. */
   count: number;
   by: typeof SERIES_BY[number];
   /** Most parts that are listed individually. */
   limit: number;
-  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

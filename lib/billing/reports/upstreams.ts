@@ -65,9 +65,7 @@ export interface UpstreamQuery extends Period {
   upstream?: string;
   /** Prices that replace those of targets and catalog; absent: none. */
   prices?: UpstreamPrices;
-  /** Filter of the requests. */
   only?: UsageFilter;
-  /** Cancels the work. */
   signal?: AbortSignal;
 }
 
@@ -241,7 +239,6 @@ function emptyFigures(): UpstreamFigures {
   };
 }
 
-/** Returns a function for the upstream's name of a model. */
 function upstreamModels({ models }: CatalogModels): (of: Pick<KeptEntry, "upstream" | "model">) => string {
   const names = new Map<string, Set<string>>();
   for (const { id, targets } of models) {
@@ -256,7 +253,6 @@ function upstreamModels({ models }: CatalogModels): (of: Pick<KeptEntry, "upstre
   };
 }
 
-/** Cost of an entry at its upstream. */
 interface UpstreamCost {
   amount: Amount;
   /** False if the upstream's prices are unknown, and the amount is at catalog prices. */

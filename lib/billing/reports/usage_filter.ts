@@ -13,7 +13,6 @@ export const TEST_KEY_NAME = "target test";
 
 /** A filter as text. */
 export interface FilterTexts {
-  /** Id or name of a key. */
   key?: string;
   group?: string;
   model?: string;

@@ -10,7 +10,6 @@ import { type Warning, warning } from "./warning.ts";
 
 /** Tokens of a usual text request: a short prompt, and the estimated answer to a request without a maximum. */
 const USUAL_TEXT_TOKENS = 1_280;
-/** Size of a usual image. */
 const USUAL_IMAGE = { width: 1024, height: 1024 };
 
 /** A group or a key with its limits and budgets. */

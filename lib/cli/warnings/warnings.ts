@@ -11,7 +11,6 @@ import { networkWarnings } from "./network.ts";
 import { journalWarnings, nodeWarnings } from "./nodes.ts";
 import { upstreamWarnings } from "./upstreams.ts";
 
-/** A configuration, and where its models are in the file. */
 type Warned = Pick<LoadedConfig, "config" | "modelIndices">;
 
 /** Returns all warnings, with paths as in the file. @param now Unix time in milliseconds */

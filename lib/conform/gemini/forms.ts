@@ -49,7 +49,6 @@ export type GenerateAnswer = z.output<typeof answerForm> & JsonObject;
 
 /** An answer that was not streamed, or was aggregated from a stream. */
 export interface GeminiAnswer extends PlainAnswer {
-  /** Parts of the whole answer. */
   parts: AnswerPart[];
 }
 

@@ -76,11 +76,14 @@ export function clientParameterName(name: string, { prompt: { protocol }, reques
 /**
  * Returns the error of an upstream with another protocol with the client's own name of the invalid parameter, or without
  * one if the client's body does not have it. Positions in lists are left out, because the upstream's lists are others.
+ * A prompt that is too long always has a name, as in OpenAI's own errors.
  */
 export function inClientTerms(error: GatewayError, from: Protocol, client: NamedRequest): GatewayError {
   const { param } = error;
   const { prompt: { protocol }, request } = client;
-  if (param === undefined || from === protocol) return error;
+  if (from === protocol) return error;
+  if (error.code === "context_length_exceeded") return error.with({ param: PARAMETER_NAMES[protocol].messages });
+  if (param === undefined) return error;
   const root = param.replace(/[.[].*$/s, "");
   const key = parameterKey(param, from) ?? parameterKey(root, from);
   const name = key === undefined ? clientParameterName(root, client) : PARAMETER_NAMES[protocol][key];

@@ -26,7 +26,9 @@ export function supportedEffort(
     dropped: UnsupportedParameters;
   },
 ): Effort | undefined {
-  const requested = effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
+  // Some models do not reason unless they get an effort. OpenRouter, too, takes `enabled` for the effort "medium".
+  const enabled = mode === "adaptive" && efforts?.includes("medium") ? "medium" : undefined;
+  const requested = effort ?? (budgetTokens === undefined ? enabled : effortOfBudget(budgetTokens));
   const wanted = mode === "off" ? "none" : requested;
   if (wanted === undefined) return undefined;
   if (efforts === undefined) {

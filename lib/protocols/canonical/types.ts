@@ -198,7 +198,6 @@ export interface Extras {
 
 /** A request for text, of any protocol. */
 export interface Prompt {
-  /** The client's protocol. */
   protocol: Protocol;
   /** Public model id, as the client wrote it. */
   model: string;
@@ -302,15 +301,19 @@ export type UsageClass = Exclude<keyof TokenUsage, "counted" | "tiers" | "hosted
  */
 export type FinishReason = "end" | "stop_sequence" | "length" | "tool_use" | "refusal" | "pause";
 
+/** The parts of a whole answer that the gateway needs to bill it, if the upstream reports its usage. */
+export interface ReplySummary {
+  finish: FinishReason;
+  usage: TokenUsage;
+}
+
 /** A whole answer. */
-export interface Reply {
+export interface Reply extends ReplySummary {
   /** The upstream's id, if it gave one. */
   id?: string;
   blocks: ContentBlock[];
-  finish: FinishReason;
   /** The string that ended the answer, with `finish: "stop_sequence"`. */
   stopSequence?: string;
-  usage: TokenUsage;
 }
 
 /** The known facts about a block before its text. */

@@ -16,9 +16,13 @@ export class UnsupportedParameters {
   #added: Set<string> | undefined;
   readonly #client: NamedRequest | undefined;
 
-  /** @param client the request whose names are used; absent: the added names are the client's own */
-  constructor(client?: NamedRequest) {
+  /**
+   * @param client the request whose names are used; absent: the added names are the client's own
+   * @param names the client's own names of parameters that were dropped before
+   */
+  constructor(client?: NamedRequest, names: readonly string[] = NONE) {
     this.#client = client;
+    if (names.length > 0) this.#names = new Set(names);
   }
 
   /** Adds a parameter that was not passed on, under the client's own name for it. */

@@ -1,14 +1,7 @@
-/** Reads answers of chat upstreams, streamed or not. */
+/** Reads streamed answers of chat upstreams. */
 import { finishEvent } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
-import {
-  type FinishReason,
-  type Machine,
-  MAX_ANSWERS,
-  type Reply,
-  type ReplyEvent,
-  type TokenUsage,
-} from "../canonical/types.ts";
+import { type FinishReason, type Machine, MAX_ANSWERS, type ReplyEvent, type TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
@@ -20,7 +13,6 @@ import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
 import { errorInside } from "../vendor_error.ts";
 import { readUsage } from "./chat_usage.ts";
-import { aggregateEvents } from "../canonical/aggregate_events.ts";
 
 /** Longest id that is passed on. */
 const MAX_ID_LENGTH = 256;
@@ -120,7 +112,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 }
 
 /** Returns the first choice: only one answer is requested. */
-function firstChoice(body: JsonObject): JsonObject | undefined {
+export function firstChoice(body: JsonObject): JsonObject | undefined {
   if (!Array.isArray(body.choices)) return undefined;
   for (const choice of body.choices) {
     if (isObject(choice) && (numberOf(choice.index) ?? 0) === 0) return choice;
@@ -129,18 +121,18 @@ function firstChoice(body: JsonObject): JsonObject | undefined {
 }
 
 /** Returns the id of an answer; "" if there is none. */
-function idOf(body: JsonObject): string {
+export function idOf(body: JsonObject): string {
   const id = stringOf(body.id) ?? "";
   return id.length <= MAX_ID_LENGTH ? id : "";
 }
 
 /** Reads the usage at the top of the body, in the choice (Moonshot), or in `x_groq`. */
-function usageOf(body: JsonObject): TokenUsage | undefined {
+export function usageOf(body: JsonObject): TokenUsage | undefined {
   return readUsage(body.usage) ?? readUsage(firstChoice(body)?.usage) ?? readUsage(objectOf(body.x_groq)?.usage);
 }
 
 /** Returns whether a body is an error: it has a member `error`, is an event `error`, or says so in `object`. */
-function isFailure(body: JsonObject, event?: string): boolean {
+export function isFailure(body: JsonObject, event?: string): boolean {
   return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
 
@@ -170,33 +162,8 @@ export const chatTemplateRule: TemplateRule = {
   unread: ["obfuscation"],
 };
 
-/**
- * Reads a `chat.completion` object.
- * @throws {GatewayError} `upstream`, or the error that an answer with status 200 contains
- */
-export function readReply(body: JsonObject, origin: Origin): Reply {
-  if (isFailure(body)) throw errorInside(body, readOpenaiError(200, body));
-  const choice = firstChoice(body);
-  const message = objectOf(choice?.message);
-  if (choice === undefined || message === undefined) {
-    throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
-  }
-  const id = idOf(body);
-  const finish = readFinish(choice) ?? { reason: "end" };
-  const tier = stringOf(body.service_tier);
-  const usage = withReported(usageOf(body) ?? {}, { tier, requestedTier: origin.tier });
-  const answer = new ChatReplyReader(origin);
-  answer.push(message, id, choice.logprobs);
-  const reason = answer.end(finish.reason);
-  return aggregateEvents([
-    { type: "start", ...(id !== "" && { id }) },
-    ...answer.take(),
-    finishEvent(reason, { ...finish, usage }),
-  ]);
-}
-
 /** A finish reason, with the matched stop string if the upstream reports it. */
-interface ChatFinish {
+export interface ChatFinish {
   reason: FinishReason;
   stopSequence?: string;
 }
@@ -228,7 +195,7 @@ const FAILURE_REASONS: ReadonlySet<string> = new Set([
  * end.
  * @throws {GatewayError} `upstream`, if the reason is a failure
  */
-function readFinish(choice: JsonObject): ChatFinish | undefined {
+export function readFinish(choice: JsonObject): ChatFinish | undefined {
   const reported = stringOf(choice.finish_reason);
   if (!reported) return undefined;
   if (FAILURE_REASONS.has(reported)) throw new GatewayError("upstream", "The model failed in the middle of its answer");

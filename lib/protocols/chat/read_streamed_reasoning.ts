@@ -43,7 +43,6 @@ export class ReasoningReader {
     details.forEach((entry, index) => this.#readEntry(entry, index === 0));
   }
 
-  /** Adds plain reasoning text. */
   addPlainText(text: string): void {
     if (text === "" || this.#textSource === "details") return;
     this.#textSource = "plain";

@@ -9,7 +9,6 @@ import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 /** Limit of arguments that come before the name of the tool, in characters. */
 const MAX_EARLY_ARGUMENTS = 65_536;
 
-/** The part of a call that was read. */
 interface ReadCall {
   name: string | undefined;
   custom: boolean;

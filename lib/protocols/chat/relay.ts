@@ -1,10 +1,12 @@
 /**
  * Relays chat completions. Edits: the model id of every chunk, the usage, which is removed unless the client asked for
- * it, content in parts, which becomes text, and the indices of calls, which clients need and which count from 0.
+ * it, content in parts, which becomes text, what SDKs need to assemble a call (its index from 0, id and type), and the
+ * finish reason `stop` of an answer with calls, at which agents would stop.
  */
 import {
   findValue,
   isObject,
+  type JsonObject,
   type Member,
   memberText,
   type ObjectText,
@@ -41,13 +43,13 @@ export const chatRelay: Relay = {
       stream_options: spliceMembers(streamOptions?.startsWith("{") ? streamOptions : "{}", { include_usage: "true" }),
     };
   },
-  editReply(answer) {
-    const text = withTexts(answer.text, "message");
+  editReply(answer, context) {
+    const text = endedByCalls(withTexts(answer.text, "message"), context);
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
     // It has state, but the rule below applies to no chunk with calls, so each chunk is numbered once.
-    const numberCalls = callNumberer();
+    const numberCalls = callNumberer(context);
     const editText = (chunk: ObjectText) => editChunk(chunk, context, numberCalls);
     const edit = templateEdit((data) => editText(scanMembers(data)), chatTemplateRule);
     return {
@@ -79,39 +81,88 @@ function editChunk(
 /** Matches calls. Nothing else matches: quotes inside a text are escaped. */
 const CALLS = /"tool_calls"\s*:\s*\[/;
 
+/** The calls of one choice. */
+interface ChoiceCalls {
+  finder: CallFinder;
+  count: number;
+}
+
 /**
- * Creates an edit of chunks that gives each call of an answer its position as its index. Some upstreams send no index,
- * the same for all calls, or that of a content block.
+ * Creates an edit of chunks that gives each call of an answer its position as its index, its first piece a type and an
+ * id, and the answer the finish reason `tool_calls`. Some upstreams send no index, the same for all calls, or that of a content block. Gemini's endpoint for such
+ * clients and Ollama have sent whole calls without a type or an id.
  */
-function callNumberer(): (chunk: string) => string {
+function callNumberer({ requestId, request }: ResponseContext): (chunk: string) => string {
   /** By the text of the choice's index. */
-  const finders = new Map<string, CallFinder>();
+  const choices = new Map<string, ChoiceCalls>();
+
+  function editCall(call: string, calls: ChoiceCalls, callsOfDelta: Set<BegunCall>): string {
+    const entry = parsePlain(call);
+    if (!isObject(entry)) return call;
+    const { position, id, endFinder } = calls.finder.find(entry, callsOfDelta);
+    const edits: Record<string, string> = entry.index === position ? {} : { index: String(position) };
+    if (position === calls.count) {
+      calls.count++;
+      if (typeof entry.type !== "string") edits.type = isObject(entry.custom) ? '"custom"' : '"function"';
+      // A later piece of an incomplete call may have the id.
+      if (id === undefined && endFinder.complete) edits.id = JSON.stringify(`call_${requestId}_${position}`);
+    }
+    return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
+  }
 
   function editChoice(choice: string): string {
     const span = findValue(choice, ["index"]);
     const index = span === undefined ? "0" : choice.slice(span.start, span.end);
-    let finder = finders.get(index);
-    if (finder === undefined) {
-      if (finders.size >= MAX_ANSWERS) return choice;
-      finders.set(index, finder = new CallFinder());
+    let calls = choices.get(index);
+    if (calls === undefined) {
+      if (choices.size >= MAX_ANSWERS) return choice;
+      choices.set(index, calls = { finder: new CallFinder(), count: 0 });
     }
     const callsOfDelta = new Set<BegunCall>();
     return editMember(
       choice,
       "delta",
       (delta) =>
-        editMember(delta, "tool_calls", (calls) =>
-          editElements(calls, (call) => {
-            const entry = parsePlain(call);
-            if (!isObject(entry)) return call;
-            const { position } = finder.find(entry, callsOfDelta);
-            return entry.index === position ? call : spliceMembers(call, { index: String(position) });
-          })),
+        editMember(delta, "tool_calls", (text) => editElements(text, (call) => editCall(call, calls, callsOfDelta))),
     );
   }
 
-  return (chunk) =>
-    CALLS.test(chunk) ? editMember(chunk, "choices", (choices) => editElements(choices, editChoice)) : chunk;
+  function endChoice(choice: string): string {
+    const span = findValue(choice, ["index"]);
+    const calls = choices.get(span === undefined ? "0" : choice.slice(span.start, span.end));
+    return (calls?.count ?? 0) === 0 ? choice : withCallsFinish(choice);
+  }
+
+  return (chunk) => {
+    const numbered = CALLS.test(chunk) ? editChoices(chunk, editChoice) : chunk;
+    return choices.size > 0 && isOrdinaryEnd(numbered, request) ? editChoices(numbered, endChoice) : numbered;
+  };
+}
+
+/** Matches an ordinary end. */
+const STOP = /"finish_reason"\s*:\s*"stop"/;
+
+/** True if an answer ends as if it had no calls. OpenAI's answers do so if the client names the tool to call. */
+function isOrdinaryEnd(answer: string, request: JsonObject): boolean {
+  return STOP.test(answer) && !isObject(request.tool_choice);
+}
+
+/** Returns a whole answer in which choices with calls have the finish reason `tool_calls`. */
+function endedByCalls(answer: string, { request }: ResponseContext): string {
+  if (!CALLS.test(answer) || !isOrdinaryEnd(answer, request)) return answer;
+  return editChoices(answer, (choice) => {
+    const calls = findValue(choice, ["message", "tool_calls"]);
+    const isEmpty = calls === undefined || /^(?:\[\s*\]|null)$/.test(choice.slice(calls.start, calls.end));
+    return isEmpty ? choice : withCallsFinish(choice);
+  });
+}
+
+function withCallsFinish(choice: string): string {
+  return editMember(choice, "finish_reason", (reason) => reason === '"stop"' ? '"tool_calls"' : reason);
+}
+
+function editChoices(answer: string, edit: (choice: string) => string): string {
+  return editMember(answer, "choices", (choices) => editElements(choices, edit));
 }
 
 /** Matches content in parts, and log probabilities. Nothing else matches: quotes inside a text are escaped. */
@@ -120,11 +171,7 @@ const PARTS = /"content"\s*:\s*\[/;
 /** Returns an answer with texts in place of the parts that Mistral's reasoning models write. */
 function withTexts(answer: string, holder: "delta" | "message"): string {
   if (!PARTS.test(answer)) return answer;
-  return editMember(
-    answer,
-    "choices",
-    (choices) => editElements(choices, (choice) => editMember(choice, holder, joinParts)),
-  );
+  return editChoices(answer, (choice) => editMember(choice, holder, joinParts));
 }
 
 /** Joins the parts of a message. Content with parts other than text and thinking stays as it is. */

@@ -1,7 +1,8 @@
 /** Chat completions as an upstream protocol, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
-import { readReply, streamReader } from "./read_stream.ts";
+import { readReply, readSummary } from "./read_reply.ts";
+import { streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The chat protocol of upstreams. Entries of `reasoning_details` name their own issuers. */
@@ -23,6 +24,7 @@ export const chatUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
+  readSummary,
   reader: streamReader,
   readError: readOpenaiError,
 };

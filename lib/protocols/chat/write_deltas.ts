@@ -16,12 +16,9 @@ export interface DeltaWriter {
   finish(): { before: JsonObject[]; last: JsonObject };
 }
 
-/** The block that is open. */
 interface OpenBlockState {
   block: OpenBlock;
-  /** True after its first delta. */
   hasDelta: boolean;
-  /** Text of visible reasoning. */
   texts: string[];
   citations: Citation[];
   /** Start of the block in the content, in code points. */

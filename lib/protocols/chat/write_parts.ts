@@ -54,7 +54,6 @@ export function writeCall(
   return withCallSignature(written, signature);
 }
 
-/** Audio formats by media type. */
 const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],

@@ -58,7 +58,6 @@ function addCall(queues: CallQueues, key: string, call: Call): void {
   else queue.calls.push(call);
 }
 
-/** Returns the first open call of a queue. */
 function firstOpen(queue: CallQueue | undefined): Call | undefined {
   if (queue === undefined) return undefined;
   while (queue.calls[queue.next]?.isOpen === false) queue.next++;

@@ -41,7 +41,6 @@ const FREE_SCHEMA_MEMBERS: ReadonlySet<string> = new Set([
 /** Members that are schemas in OpenAPI's form. */
 const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(["parameters", "responseSchema"]);
 
-/** Members that are lists of objects. */
 const LIST_MEMBERS: ReadonlySet<string> = new Set([
   "contents",
   "parts",

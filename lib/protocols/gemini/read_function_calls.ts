@@ -21,7 +21,6 @@ const HASH_LENGTH = 16;
 export interface FunctionCall {
   id: string;
   name: string;
-  /** The arguments as JSON text. */
   arguments: string;
 }
 
@@ -29,7 +28,6 @@ export interface FunctionCall {
 export class FunctionCallReader {
   readonly #ids = new Set<string>();
 
-  /** Number of calls read. */
   get count(): number {
     return this.#ids.size;
   }

@@ -27,7 +27,6 @@ const CALLING_MEMBERS = new Set(["mode", "allowedFunctionNames"]);
 
 const ROUTING_MEMBERS = ["routingConfig", "modelSelectionConfig"];
 
-/** Modalities of answers in text. */
 const TEXT_MODALITIES: ReadonlySet<string> = new Set(["MODALITY_UNSPECIFIED", "TEXT"]);
 
 /** Budgets with a special meaning: no thinking, and as much as the model decides. */

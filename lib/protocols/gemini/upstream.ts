@@ -22,6 +22,8 @@ export const geminiUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
+  // The finish reason depends on the parts of the answer.
+  readSummary: readReply,
   reader: streamReader,
   readError,
 };

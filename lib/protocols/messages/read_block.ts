@@ -12,7 +12,6 @@ export interface BlockContext {
   issuer: string;
   /** As `Origin.texts`. */
   texts?: PrewrittenJson;
-  /** Returns an id for a call that has none. */
   callId(): string;
   /** Counts text that is kept in memory, in characters. */
   keep(length: number): void;
@@ -22,7 +21,6 @@ export interface BlockContext {
 export interface BlockReader {
   /** Reads a delta. @returns false for a delta that does not belong to a block of this type */
   delta(delta: JsonObject): boolean;
-  /** Ends the block. */
   stop(): void;
 }
 

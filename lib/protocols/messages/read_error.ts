@@ -6,7 +6,7 @@ import {
   VENDOR_ERRORS,
   vendorErrorMessage,
 } from "../canonical/vendor_errors.ts";
-import { type ErrorKind, type Fault, GatewayError } from "../../errors.ts";
+import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 
@@ -37,25 +37,20 @@ const KIND_BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind
 const OPERATOR_ERRORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
   ["authentication_error", REFUSED_CREDENTIALS],
   ["permission_error", "The model's vendor refused the gateway's access to this model"],
-  ["billing_error", NO_CREDIT],
 ]);
 
 /** Types of errors that concern the operator, by HTTP status. */
 const OPERATOR_ERROR_BY_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
   [401, "authentication_error"],
-  [402, "billing_error"],
   [403, "permission_error"],
 ]);
 
 /**
- * Beginnings of texts about the account, which Anthropic sends as errors of the request, with status 400.
+ * Texts about the account, which Anthropic sends as errors of the request, with status 400.
  * https://github.com/anthropics/claude-code/issues/66314
  */
-const ACCOUNT_ERRORS: readonly { beginning: RegExp; message: string; fault: Fault }[] = [
-  { beginning: /^Your credit balance is too low/, message: NO_CREDIT, fault: "credit" },
-  { beginning: /^You have reached your specified (?:\w+ )?API usage limits/, message: NO_CREDIT, fault: "credit" },
-  { beginning: /^This organization has been disabled/, message: REFUSED_CREDENTIALS, fault: "key" },
-];
+const NO_CREDIT_TEXT = /^(?:Your credit balance is too low|You have reached your specified (?:\w+ )?API usage limits)/;
+const DISABLED_TEXT = /^This organization has been disabled/;
 
 /** Messages about a request that exceeds the context window, by its input or together with `max_tokens`. */
 const TOO_LONG = /prompt is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context/i;
@@ -65,17 +60,21 @@ export function readError(status: number, body: Json | undefined): GatewayError 
   return errorOf(isObject(body) ? body.error : undefined, status);
 }
 
-/**
- * Reads an error object.
- * @param status the HTTP status; absent: the error is inside an answer
- */
+/** Reads an error object. @param status the HTTP status; absent: the error is inside an answer */
 export function errorOf(error: Json | undefined, status?: number): GatewayError {
   const { type, message } = isObject(error) ? error : { type: undefined, message: error };
   const text = typeof message === "string" ? message : "";
   const cause = [status, type, text].filter((part) => typeof part === "string" || typeof part === "number").join(" ")
     .trim();
-  const account = ACCOUNT_ERRORS.find(({ beginning }) => beginning.test(text));
-  if (account !== undefined) return new GatewayError("upstream", account.message, { cause, fault: account.fault });
+  if (status === 402 || type === "billing_error" || NO_CREDIT_TEXT.test(text)) {
+    return new GatewayError("exhausted", NO_CREDIT, {
+      code: "insufficient_quota",
+      final: true,
+      fault: "credit",
+      cause,
+    });
+  }
+  if (DISABLED_TEXT.test(text)) return new GatewayError("upstream", REFUSED_CREDENTIALS, { cause, fault: "key" });
   const operatorError = OPERATOR_ERRORS.get(type) ?? OPERATOR_ERRORS.get(OPERATOR_ERROR_BY_STATUS.get(status));
   if (operatorError !== undefined) return new GatewayError("upstream", operatorError, { cause });
   const kind = KIND_BY_TYPE.get(type) ??

@@ -15,15 +15,11 @@ export interface UsageReader {
   total(): TokenUsage;
 }
 
-/** The input counts of a usage. */
 type InputUsage = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
 
 const NOTHING: TokenUsage = {};
 
-/**
- * Creates a reader of counts.
- * @param requestedTier the service tier of the request
- */
+/** Creates a reader of counts. @param requestedTier the service tier of the request */
 export function usageReader(requestedTier?: string): UsageReader {
   let input: InputUsage = {};
   let output: Pick<TokenUsage, "completion" | "reasoning"> = {};

@@ -2,12 +2,12 @@
 import { finishEvent, settledReason } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
-import type { FinishReason, Machine, Reply, ReplyEvent } from "../canonical/types.ts";
+import type { FinishReason, Machine, Reply, ReplyEvent, ReplySummary } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
-import { numberOf, stringOf } from "../members.ts";
+import { nonEmptyStringOf, numberOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { errorInside } from "../vendor_error.ts";
 import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
@@ -145,11 +145,9 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
       sequence.delta(explanation);
       sequence.end();
     }
-    const reported = (typeof stop_reason === "string" ? FINISH_REASONS.get(stop_reason) : undefined) ?? "end";
+    const reason = readFinish(stop_reason, calls > 0);
     isOver = true;
-    emit(
-      finishEvent(settledReason(reported, calls > 0), { stopSequence: stringOf(stop_sequence), usage: usage.total() }),
-    );
+    emit(finishEvent(reason, { stopSequence: stringOf(stop_sequence), usage: usage.total() }));
   }
 
   function readEvent(body: Json | undefined): void {
@@ -200,6 +198,10 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
   return { push: (body) => run(readEvent, body), end: () => run(endStream) };
 }
 
+function readFinish(stopReason: Json | undefined, hasCalls: boolean): FinishReason {
+  return settledReason(FINISH_REASONS.get(stringOf(stopReason) ?? "") ?? "end", hasCalls);
+}
+
 /** Returns the type of block that a delta belongs to; undefined if it is empty. @throws for a piece of a call */
 function impliedType({ type, text, thinking, signature, citation, partial_json }: JsonObject): string | undefined {
   switch (type) {
@@ -245,18 +247,33 @@ function hasObject(members: JsonObject): boolean {
  * @throws {GatewayError} `upstream` for anything else, or the error in its place
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  if (body.type === "error" || isObject(body.error)) throw errorInside(body, errorOf(body.error));
-  if (!Array.isArray(body.content)) {
-    throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
-  }
+  const content = contentOf(body);
   const machine = eventReader(origin);
   const aggregator = new ReplyAggregator();
-  for (const event of streamOf(body, body.content)) aggregator.pushAll(machine.push(event));
+  for (const event of streamOf(body, content)) aggregator.pushAll(machine.push(event));
   aggregator.pushAll(machine.end());
   return aggregator.end();
 }
 
-function* streamOf(message: JsonObject, content: readonly unknown[]): Generator<JsonObject> {
+/** Reads the summary of a message object. @throws {GatewayError} as `UpstreamCodec.readSummary` */
+export function readSummary(body: JsonObject, { tier }: Origin): ReplySummary {
+  const blocks = objectsOf(contentOf(body));
+  const hasCalls = blocks.some(({ type, name }) => type === "tool_use" && nonEmptyStringOf(name) !== undefined);
+  const usage = usageReader(tier);
+  usage.start(body.usage);
+  usage.update(body.usage);
+  return { finish: readFinish(body.stop_reason, hasCalls), usage: usage.total() };
+}
+
+function contentOf(body: JsonObject): Json[] {
+  if (body.type === "error" || isObject(body.error)) throw errorInside(body, errorOf(body.error));
+  if (!Array.isArray(body.content)) {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
+  }
+  return body.content;
+}
+
+function* streamOf(message: JsonObject, content: readonly Json[]): Generator<JsonObject> {
   const { id, usage, stop_reason, stop_sequence, stop_details } = message;
   yield { type: "message_start", message: { id, usage } };
   for (const [index, block] of content.entries()) {

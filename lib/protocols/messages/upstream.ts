@@ -2,7 +2,7 @@
 import { COUNTS } from "../fields.ts";
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
-import { readReply, streamReader } from "./read_stream.ts";
+import { readReply, readSummary, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The messages protocol of upstreams. The dialect is that of Anthropic. */
@@ -24,6 +24,7 @@ export const messagesUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
+  readSummary,
   reader: streamReader,
   readError,
 };

@@ -8,7 +8,6 @@ import type { WriteTarget } from "../upstream_codec.ts";
 /** Anthropic's minimum budget of thinking tokens. */
 const MIN_BUDGET = 1024;
 
-/** The efforts that the protocol has. */
 const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
 /** The share of the answer's tokens that an effort allows for thinking, for models with a budget but no efforts. */

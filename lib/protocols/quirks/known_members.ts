@@ -16,7 +16,6 @@ export interface KnownMembers {
   withThought(message: JsonObject, thought: string): JsonObject;
 }
 
-/** Members with reasoning as text. */
 const REASONING_MEMBERS = ["reasoning_content", "reasoning"];
 
 /**

@@ -18,15 +18,12 @@ export type ItemStatus = "completed" | "incomplete";
 export interface OutputItem {
   /** Adds the next block to the item; returns undefined if that block needs an item of its own. */
   join(block: OpenBlock): ResponsesEvent[] | undefined;
-  /** Adds text to the block. */
   delta(text: string): ResponsesEvent[];
   /** Adds the tokens of the text that follows; absent: the item has no log probabilities. */
   logprobs?(tokens: readonly TokenLogprob[]): void;
-  /** Adds a citation to the block. */
   citation(citation: Citation): ResponsesEvent[];
   /** Closes the block; another one may join the item. */
   close(signature?: Signature): ResponsesEvent[];
-  /** Ends the item. */
   done(status: ItemStatus): ResponsesEvent[];
   /** Returns the item as if it ended now; undefined if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;

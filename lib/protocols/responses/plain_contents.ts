@@ -76,7 +76,9 @@ const item = object({
     `type=${type} call_id output ${ITEM_MEMBERS}`,
     `type=${type} call_id output=list ?output=image ${ITEM_MEMBERS}`,
   ]),
-  `type=reasoning ?summary ?summary=null ?content=null ?encrypted_content ?encrypted_content=null ${ITEM_MEMBERS}`,
+  `type=reasoning ?summary ?summary=null ?content=null encrypted_content ${ITEM_MEMBERS}`,
+  // With an id it would refer to stored reasoning.
+  "type=reasoning ?summary ?summary=null ?content=null ?encrypted_content=null ?id=null ?status ?status=null",
 ]);
 
 const tool = object({

@@ -87,7 +87,6 @@ function callReader(
   };
 }
 
-/** Returns an id for a call that has none. */
 function generatedId({ answer, number }: ItemOrigin): string {
   return `call_${(answer ?? "answer").slice(-64)}_${number}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64);
 }

@@ -6,7 +6,6 @@ import { readLogprobs } from "../canonical/logprobs.ts";
 
 /** Reads one item of an answer as blocks. Events may repeat text, which is read only once. */
 export interface ItemReader {
-  /** Reads the item as it begins. */
   added(item: JsonObject): void;
   /** Reads an event of the item. @param name its type without `response.` */
   event(name: string, event: JsonObject): void;
@@ -26,7 +25,6 @@ interface Part {
   kind: Kind;
   index: number;
   text: string;
-  /** Number of citations. */
   citations: number;
   state: "new" | "open" | "closed";
 }

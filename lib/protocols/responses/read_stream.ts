@@ -1,13 +1,13 @@
 /** Reads answers of responses upstreams, streamed or not. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
-import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
+import type { Machine, Reply, ReplyEvent, ReplySummary } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, tryParse } from "../../json/mod.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
-import { numberOf, objectOf, stringOf } from "../members.ts";
+import { nonEmptyStringOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { responseItems, typeOf } from "./response_items.ts";
+import { failureOf, finishOf, responseItems, typeOf, usageOf } from "./response_items.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
 import { errorInside } from "../vendor_error.ts";
 
@@ -15,6 +15,12 @@ const PREFIX = "response.";
 
 /** Names of the events that end a stream. Some servers send `done` for all of them. */
 const FINAL_EVENTS = new Set(["completed", "incomplete", "failed", "cancelled", "done"]);
+
+/** The name of the last event for an answer that is not streamed. */
+const WHOLE = "done";
+
+/** Types of items that are calls of the client's tools. */
+const CALLS: ReadonlySet<string> = new Set(["function_call", "custom_tool_call"]);
 
 /** Types of items, by the first word of the names of their events. */
 const ITEM_TYPES = new Map([
@@ -119,6 +125,29 @@ function eventType(type: string): EventType {
 
 /** Reads a response object. @throws {GatewayError} `upstream` for anything else, or the error in its place */
 export function readReply(body: JsonObject, origin: Origin): Reply {
+  checkResponse(body);
+  const id = stringOf(body.id);
+  const start: ReplyEvent = { type: "start", ...(id !== undefined && { id }) };
+  return aggregateEvents([start, ...responseItems(origin, () => id).end(body, WHOLE)]);
+}
+
+/** Reads the summary of a response object. @throws {GatewayError} as `UpstreamCodec.readSummary` */
+export function readSummary(body: JsonObject, { tier }: Origin): ReplySummary {
+  checkResponse(body);
+  const failure = failureOf(body, WHOLE);
+  if (failure !== undefined) throw failure;
+  const items = objectsOf(body.output);
+  const refusals = items.filter((item) => typeOf(item) === "message")
+    .flatMap(({ content }) => objectsOf(content).filter(({ type }) => type === "refusal"));
+  const content = {
+    hasCalls: items.some((item) => CALLS.has(typeOf(item)) && nonEmptyStringOf(item.name) !== undefined),
+    isSilentRefusal: refusals.length > 0 && refusals.every(({ refusal }) => nonEmptyStringOf(refusal) === undefined),
+  };
+  return { finish: finishOf(body, WHOLE, content), usage: usageOf(body, tier) };
+}
+
+/** Throws unless a body is a response that has ended. */
+function checkResponse(body: JsonObject): void {
   const status = stringOf(body.status);
   if (status === undefined && isObject(body.error)) throw errorInside(body, readOpenaiError(200, body));
   if (!Array.isArray(body.output) && (status === undefined || status === "completed")) {
@@ -127,9 +156,6 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   if (status === "in_progress" || status === "queued") {
     throw new GatewayError("upstream", `Cannot read the model's answer: it is still "${status}"`);
   }
-  const id = stringOf(body.id);
-  const start: ReplyEvent = { type: "start", ...(id !== undefined && { id }) };
-  return aggregateEvents([start, ...responseItems(origin, () => id).end(body, "done")]);
 }
 
 /** Applies to events with a delta of text, reasoning or arguments. */

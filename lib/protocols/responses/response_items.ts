@@ -23,13 +23,8 @@ const MAX_KEPT = 16 * 1024 * 1024;
 export interface ResponseItems {
   /** Reads the beginning of an item. @param index its index in the output, if the event has it */
   added(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /** Reads the end of an item. */
   done(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /**
-   * Reads an event of an item.
-   * @param name its type without `response.`
-   * @param type the type of the item
-   */
+  /** Reads an event of an item. @param name its type without `response.` @param type the type of the item */
   event(name: string, event: JsonObject, type: string): ReplyEvent[];
   /**
    * Ends the answer.
@@ -39,7 +34,6 @@ export interface ResponseItems {
   end(response: JsonObject, end: string): ReplyEvent[];
 }
 
-/** An item of the answer. */
 interface Entry {
   type: string;
   id: string | undefined;
@@ -61,10 +55,7 @@ interface ItemIdentification {
   index: number | undefined;
 }
 
-/**
- * Creates a reader of an answer.
- * @param answerId returns the id of the answer; undefined while it is unknown
- */
+/** Creates a reader of an answer. @param answerId returns the id of the answer; undefined while it is unknown */
 export function responseItems(
   { issuer, tier: requestedTier }: Origin,
   answerId: () => string | undefined,
@@ -78,7 +69,6 @@ export function responseItems(
   let keptLength = 0;
   let calls = 0;
   let blocks = 0;
-  /** Index of the refusal block. */
   let refusalIndex: number | undefined;
   let hasRefusalText = false;
 
@@ -205,13 +195,6 @@ export function responseItems(
     return [...emitted, tooMuch("it leaves too much unfinished")];
   }
 
-  function reason(incomplete: boolean, cause: Json | undefined): FinishReason {
-    if (incomplete && cause !== "content_filter") return "length";
-    if (calls > 0) return "tool_use";
-    // As in chat, an answer with the text of a refusal has an ordinary end.
-    return incomplete || (refusalIndex !== undefined && !hasRefusalText) ? "refusal" : "end";
-  }
-
   return {
     added(item, index) {
       const identification = { id: stringOf(item.id), index };
@@ -251,11 +234,8 @@ export function responseItems(
       return take();
     },
     end(response, end) {
-      const status = stringOf(response.status);
-      if ([status, end].some((word) => word === "failed" || word === "cancelled")) {
-        const body = { error: response.error ?? null };
-        return [{ type: "error", error: errorInside(body, readOpenaiError(200, body)) }];
-      }
+      const failure = failureOf(response, end);
+      if (failure !== undefined) return [{ type: "error", error: failure }];
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
       if (output.length > MAX_ITEMS) return [tooMuch("it has too many items")];
       const matched = entries.length === 0 ? [] : matchOutput(output);
@@ -268,11 +248,10 @@ export function responseItems(
       });
       const events = take();
       if (events.at(-1)?.type === "error") return events;
-      const incomplete = status === "incomplete" || end === "incomplete";
-      const cause = objectOf(response.incomplete_details)?.reason;
+      const content = { hasCalls: calls > 0, isSilentRefusal: refusalIndex !== undefined && !hasRefusalText };
       return [...events, {
         type: "finish",
-        reason: reason(incomplete, cause),
+        reason: finishOf(response, end, content),
         usage: usageOf(response, requestedTier),
       }];
     },
@@ -284,10 +263,36 @@ function callOf(type: string, callId?: Json): string {
   return JSON.stringify([type, callId]);
 }
 
-/** The reader of a finished item. */
 const FINISHED: ItemReader = { added() {}, event() {}, done() {} };
 
-function usageOf({ usage, service_tier, tool_usage }: JsonObject, requestedTier: string | undefined): TokenUsage {
+/** Returns the error of a failed answer; undefined if it did not fail. @param end as `ResponseItems.end` */
+export function failureOf({ status, error = null }: JsonObject, end: string): GatewayError | undefined {
+  if (![status, end].some((word) => word === "failed" || word === "cancelled")) return undefined;
+  return errorInside({ error }, readOpenaiError(200, { error }));
+}
+
+/**
+ * Returns the finish reason of a response.
+ * @param end as `ResponseItems.end`
+ * @param content whether the output has calls, and whether it has a refusal without text
+ */
+export function finishOf(
+  { status, incomplete_details }: JsonObject,
+  end: string,
+  { hasCalls, isSilentRefusal }: { hasCalls: boolean; isSilentRefusal: boolean },
+): FinishReason {
+  const isIncomplete = status === "incomplete" || end === "incomplete";
+  if (isIncomplete && objectOf(incomplete_details)?.reason !== "content_filter") return "length";
+  if (hasCalls) return "tool_use";
+  // As in chat, an answer with the text of a refusal has an ordinary end.
+  return isIncomplete || isSilentRefusal ? "refusal" : "end";
+}
+
+/** Returns the usage of a response. */
+export function usageOf(
+  { usage, service_tier, tool_usage }: JsonObject,
+  requestedTier: string | undefined,
+): TokenUsage {
   const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
   return withReported(readUsage(usage), {
     tier: stringOf(service_tier),

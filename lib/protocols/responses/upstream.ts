@@ -1,7 +1,7 @@
 /** The responses protocol as an upstream protocol. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
-import { readReply, streamReader } from "./read_stream.ts";
+import { readReply, readSummary, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /**
@@ -28,6 +28,7 @@ export const responsesUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
+  readSummary,
   reader: streamReader,
   readError: readOpenaiError,
 };

@@ -14,7 +14,6 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-/** The form of a function call. */
 const FUNCTION_CALL = {
   type: "function_call",
   prefix: "fc",

@@ -15,7 +15,6 @@ import {
 
 type Kind = "text" | "refusal";
 
-/** The part that is being written. */
 interface Part {
   kind: Kind;
   text: string;
@@ -25,7 +24,6 @@ interface Part {
   counted: number;
   /** Text of earlier blocks that is not counted yet: only citations need the count. */
   uncounted: string;
-  /** Text of the current block. */
   block: string;
 }
 
@@ -41,7 +39,6 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
   let part: Part | undefined;
   let currentKind = kind;
   let citations: Citation[] = [];
-  /** Tokens of the text that follows. */
   let logprobs: TokenLogprob[] = [];
 
   const location = () => ({ item_id: id, output_index, content_index: content.length });

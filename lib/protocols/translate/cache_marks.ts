@@ -48,7 +48,6 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
     return fitMark(block, mayHaveMark(block));
   }
 
-  /** Counts a mark inside a vendor-specific object. */
   function countVendorMark({ cache_control: mark }: JsonObject): void {
     if (!isObject(mark)) return;
     marksLeft--;
@@ -79,7 +78,6 @@ function mayHaveMark(block: ContentBlock): boolean {
   return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
 }
 
-/** Returns the number of marks, as Anthropic counts them. */
 function countMarks({ tools, messages }: Prompt): number {
   const count = (blocks: readonly ContentBlock[]): number =>
     blocks.reduce((sum, block) => {

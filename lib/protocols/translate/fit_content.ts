@@ -75,7 +75,7 @@ export function fitReasoning(prompt: Prompt, target: AdaptTarget): Prompt {
 }
 
 /** True if the request asks for thinking, and the model's thinking has a budget. */
-function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
+export function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
   if (reasoning === undefined || reasoning.mode === "off") return false;
   if (reasoning.mode === "manual") return true;
   const isRequested = reasoning.mode === "adaptive" || (reasoning.effort !== undefined && reasoning.effort !== "none");

@@ -3,7 +3,9 @@
  * Every call of a round gets exactly one result, directly after it.
  */
 import { asksForJson, type ContentBlock, type ContentBlockOf, type Message, type Prompt } from "../canonical/types.ts";
+import { enforcesSchemas } from "../upstream_codec.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
+import { isManual } from "./fit_content.ts";
 
 const OPENING_TEXT = ".";
 const CONTINUE_TEXT =
@@ -145,7 +147,6 @@ interface Result {
   source: Message | undefined;
 }
 
-/** Returns the results in messages, by the ids of their calls. */
 function resultsOf(users: readonly Message[]): ReadonlyMap<string, Result> {
   const results = new Map<string, Result>();
   for (const source of users) {
@@ -176,7 +177,8 @@ function beginWithUser(messages: readonly Message[]): Message[] {
 
 /** Makes the last message one that the upstream can answer or continue. */
 function fitEnd(messages: Message[], { prompt, target }: { prompt: Prompt; target: AdaptTarget }): Message[] {
-  const { dialect: { alternates, prefill }, protocol, dropped } = target;
+  const { dialect: { alternates }, protocol, dropped } = target;
+  const prefill = target.dialect.prefill && !refusesPrefill(prompt, target);
   const lastIndex = messages.findLastIndex(({ role }) => role !== "system");
   const last = messages[lastIndex];
   if (last?.role !== "assistant") return messages;
@@ -193,6 +195,13 @@ function fitEnd(messages: Message[], { prompt, target }: { prompt: Prompt; targe
     return [...messages, userMessage(CONTINUE_TEXT)];
   }
   return protocol === "messages" ? messages.with(lastIndex, trimEnd(last)) : messages;
+}
+
+/** Returns true if Anthropic refuses to continue a message: with a schema for the answer, and with manual thinking. */
+function refusesPrefill(prompt: Prompt, target: AdaptTarget): boolean {
+  const { protocol } = target;
+  const hasSchema = prompt.format?.type === "json_schema" && enforcesSchemas(target);
+  return protocol === "messages" && (hasSchema || isManual(prompt, target));
 }
 
 /**
@@ -251,7 +260,6 @@ function pairCalls(messages: readonly Message[]): Message[] {
   });
 }
 
-/** True for a call or a result. */
 function isPaired({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_result";
 }

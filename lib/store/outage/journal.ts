@@ -85,7 +85,6 @@ export class Journal {
     this.#log = log;
   }
 
-  /** Number of waiting entries. */
   get waiting(): number {
     return this.#waiting;
   }

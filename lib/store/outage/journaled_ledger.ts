@@ -29,7 +29,6 @@ export interface JournaledParts {
    * that has become a replica. It ends their calls after a while, since others may wait for them. Absent: there are none.
    */
   reconnect?: () => void;
-  /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: Log;
   /** Monotonic time in milliseconds; absent: `performance.now`. */
@@ -48,7 +47,7 @@ export interface JournaledLedger extends LedgerStore {
   /** True if requests that cost money may begin, because their entries can be written as far as is known. */
   readonly isWritable: boolean;
   /** Returns whether the store is reachable, and the number of waiting entries. */
-  reach(): StoreReach;
+  reach(): Omit<StoreReach, "isReadable">;
   /** Returns the milliseconds since the store's last answer; `undefined` while it is unreachable. */
   msSinceAnswer(): number | undefined;
   /** Stops the background work and closes the journal. The store stays open. */

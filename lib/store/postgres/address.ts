@@ -8,7 +8,6 @@ import { StoreError } from "../store.ts";
 export interface PostgresAddress {
   /** The address without its parameters. It may contain a password. */
   server: string;
-  /** Options for the driver. */
   options: AddressOptions;
   /** Session settings for the server, such as `application_name`. */
   connection: Record<string, string>;

@@ -5,7 +5,6 @@ import { inTime } from "../outage/reachability.ts";
 import { isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
 
-/** Notification channel. */
 const CHANNEL = "sluice_changes";
 
 /** Intervals of polls in milliseconds, while the database answers and while it does not. */
@@ -41,7 +40,6 @@ export interface ChangesParts {
 export interface ChangesWatch {
   /** Called with the changed keys; with `all` if any key may have changed. */
   keys?: (changed: readonly ReadKey[] | "all") => void;
-  /** Called with the version of a new configuration. */
   config?: (version: number) => void;
 }
 
@@ -59,7 +57,12 @@ export class Changes {
   #isListening = false;
   /** Monotonic time at which the last successful poll began. */
   #polledAt = -Infinity;
-  #downSince: number | undefined;
+  /** True if the database does not answer. */
+  #isDown = false;
+  /** True if the log says that the changes cannot be read. */
+  #isUnreadable = false;
+  /** Monotonic time of the first of the failed polls since the last successful one. */
+  #failedSince: number | undefined;
   /** Monotonic time of the last call of `stalled`. */
   #stalledAt = -Infinity;
   #failure: unknown;
@@ -73,9 +76,9 @@ export class Changes {
     this.#parts = parts;
   }
 
-  /** False from the first failed poll to the next successful one. */
+  /** False from the first poll without an answer to the next successful one. */
   get isUp(): boolean {
-    return this.#downSince === undefined;
+    return !this.#isDown;
   }
 
   /** True if the last poll succeeded. The database may be up and refuse it. */
@@ -83,9 +86,9 @@ export class Changes {
     return this.#failure === undefined;
   }
 
-  /** Milliseconds since the start of the outage; 0 while it is up. */
+  /** Milliseconds since the first failed poll; 0 while they succeed. */
   get downMs(): number {
-    return this.#downSince === undefined ? 0 : this.#parts.monotonic() - this.#downSince;
+    return this.#failedSince === undefined ? 0 : this.#parts.monotonic() - this.#failedSince;
   }
 
   /** Latest known version of the configuration; 0 if there is none. */
@@ -117,7 +120,7 @@ export class Changes {
     const isOld = this.#parts.monotonic() - this.#stalledAt < READ_TIMEOUT_MS;
     if (isTimeout(failure) && !isOld) this.#stall();
     await this.#startPoll();
-    return this.#downSince === undefined;
+    return !this.#isDown;
   }
 
   /** Must be called for each notification on the channel. */
@@ -146,9 +149,14 @@ export class Changes {
     const startedAt = this.#parts.monotonic();
     try {
       await inTime(this.#readChangesTwice(), POLL_TIMEOUT_MS);
+      if (this.#isUnreadable) {
+        this.#parts.log({ level: "info", event: "store_changes_readable", down_ms: Math.round(this.downMs) });
+      }
+      this.#isUnreadable = false;
       this.#failure = undefined;
       this.#polledAt = startedAt;
-      this.#downSince = undefined;
+      this.#isDown = false;
+      this.#failedSince = undefined;
     } catch (error) {
       if (!this.#isClosed) this.#recordFailure(error);
     } finally {
@@ -156,7 +164,7 @@ export class Changes {
       if (!this.#isClosed) {
         this.#timer = setTimeout(
           () => void this.#startPoll(),
-          this.#downSince === undefined ? POLL_INTERVAL_MS : DOWN_POLL_INTERVAL_MS,
+          this.#isDown ? DOWN_POLL_INTERVAL_MS : POLL_INTERVAL_MS,
         );
       }
     }
@@ -171,7 +179,7 @@ export class Changes {
     try {
       await this.#readChanges();
     } catch (error) {
-      if (this.#downSince !== undefined || this.#isClosed || !isOutOfReach(error) || isTimeout(error)) throw error;
+      if (this.#isDown || this.#isClosed || !isOutOfReach(error) || isTimeout(error)) throw error;
       this.#reconnect();
       await this.#readChanges();
     }
@@ -189,7 +197,9 @@ export class Changes {
     if (isNew && !this.#parts.isPooled) await sql`LISTEN ${sql(CHANNEL)}`;
     this.#isListening = true;
     const before = this.#numbers;
-    const [now] = await sql<(ChangeNumbers & { keys_gone: bigint })[]>`SELECT keys, keys_gone, config FROM changes`;
+    // Fails also if the keys cannot be read: known keys are then valid for a while, whether they have changed or not.
+    const [now] = await sql<(ChangeNumbers & { keys_gone: bigint })[]>`
+      SELECT keys, keys_gone, config FROM changes LEFT JOIN (SELECT FROM keys LIMIT 0) AS readable ON true`;
     if (now === undefined) throw new Error("Cannot read the change counter: its row is missing");
     if (before === undefined || isNew) this.#reportKeys("all");
     else if (now.keys !== before.keys) {
@@ -213,14 +223,17 @@ export class Changes {
   }
 
   #recordFailure(error: unknown): void {
-    const isFirst = this.#failure === undefined;
     this.#failure = error;
+    this.#failedSince ??= this.#parts.monotonic();
     this.#reconnect();
     if (!isOutOfReach(error)) {
-      if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
+      if (!this.#isUnreadable) {
+        this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
+      }
+      this.#isUnreadable = true;
       return;
     }
-    if (this.#downSince === undefined && isTimeout(error)) this.#stall();
-    this.#downSince ??= this.#parts.monotonic();
+    if (!this.#isDown && isTimeout(error)) this.#stall();
+    this.#isDown = true;
   }
 }

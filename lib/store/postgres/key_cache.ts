@@ -18,7 +18,6 @@ const MAX_UNKNOWN = 1_000;
 
 /** Dependencies of the cache. */
 export interface KeyCacheParts {
-  /** The keys in the database. */
   keys: Omit<KeyStore, "findByHash">;
   /** Reads a key by its current hash, or by a previous hash that is still valid at `now`. */
   find: (lookup: KeyLookup) => Promise<ReadKey | undefined>;
@@ -37,14 +36,12 @@ const ANY_KEY = "";
 /** A change number above all others, which invalidates all reads in progress. */
 const AFTER_ALL_CHANGES = 2n ** 63n;
 
-/** A search for a key. */
 interface KeyLookup {
   hash: string;
   /** Unix time in milliseconds. */
   now: number;
 }
 
-/** A cached key. */
 interface CachedKey extends ReadKey {
   /** True if it may have changed unnoticed. It is read again before it is used, except during an outage. */
   isDoubtful: boolean;
@@ -233,8 +230,9 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
     try {
       return await this.#queueRead(() => this.#read(lookup));
     } catch (error) {
-      if (!isOutOfReach(error) || !await this.#parts.changes.checkNow(error)) throw error;
-      return await this.#queueRead(() => this.#read(lookup));
+      if (!isOutOfReach(error)) await this.#assertUnreadable(error);
+      else if (await this.#parts.changes.checkNow(error)) return await this.#queueRead(() => this.#read(lookup));
+      throw error;
     }
   }
 

@@ -50,7 +50,6 @@ export interface PostgresOptions {
   serving?: SharedStoreOptions;
   /** True for reading only: tables are neither created nor migrated. */
   readOnly?: boolean;
-  /** Called after the tables were migrated. */
   migrated?: (facts: Migrated) => void;
 }
 
@@ -139,7 +138,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
       configs,
       nodes: openPostgresNodes(keyPool.sql),
       reach: () => reachOf(ledger, changes),
-      msSinceAnswer: () => changes.isUp ? ledger.msSinceAnswer() : undefined,
+      msSinceAnswer: () => changes.isReadable ? ledger.msSinceAnswer() : undefined,
     },
     close: () => opened.disposeAsync(),
   };
@@ -164,7 +163,8 @@ async function openJournaled(
 /** Returns whether the store is reachable. Keys and ledger find outages separately; the store is up if both are. */
 function reachOf(ledger: JournaledLedger, changes: Changes): StoreReach {
   const { up, downMs, waiting } = ledger.reach();
-  return { up: up && changes.isUp, downMs: Math.max(downMs, changes.downMs), waiting };
+  const { isReadable } = changes;
+  return { up: up && changes.isUp, isReadable, downMs: Math.max(downMs, changes.downMs), waiting };
 }
 
 /** Adds a part to those that are closed with the store, and returns it. */

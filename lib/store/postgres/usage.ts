@@ -36,7 +36,6 @@ const COLUMNS: Readonly<Record<UsageBy, string>> = {
   tag: "tags",
 };
 
-/** A row of the result with its names. */
 type SumRow = FigureRow & { name_0: string; name_1?: string; saved: string | bigint };
 
 /** Implements `LedgerStore.usage`. */
@@ -56,7 +55,6 @@ export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]
   return await sums.list();
 }
 
-/** A row of the result for upstreams. */
 type UpstreamRow =
   & FigureRow
   & Record<"target_cost" | "counted" | "attempts", string | bigint>
@@ -185,7 +183,6 @@ function partsOfPeriod(sql: Sql, summed: SumsQuery & { kind: SumKind }, isTailSh
   }`;
 }
 
-/** Returns the selected names and figures of a table of sums. */
 function columnsOf({ names, figures }: SumsQuery, table: string): string {
   return [
     ...names.map((name, index) => {
@@ -212,7 +209,6 @@ function entryName(name: string): string {
   return name.startsWith("at ") ? `e.${name}` : entryColumn(name);
 }
 
-/** Returns the condition of the filter. */
 function filterCondition(sql: Sql, { only = {} }: Span): Fragment {
   return fragmentOf(sql, allOf(conditionsOf(only, DIALECT)));
 }

@@ -73,7 +73,6 @@ export class Accounts {
     }
   }
 
-  /** Returns what is left of a budget. */
   available(claim: BudgetClaim): Amount {
     return claim.budget - this.#charged(claim) - this.#held(claim);
   }
@@ -99,7 +98,6 @@ export class Accounts {
     return [...this.#holds.values()].filter(({ leaseUntil }) => leaseUntil <= now);
   }
 
-  /** Returns the open hold of a request. */
   find(id: string): Readonly<Hold> | undefined {
     return this.#holds.get(id);
   }

@@ -36,7 +36,6 @@ export interface EntryRows {
   lastSeq(): number;
   /** Returns whether a request has an entry. */
   has(id: string): boolean;
-  /** Finds the entry of a request. */
   find(id: string): KeptEntry | undefined;
   /** Implements `LedgerStore.spenders`. */
   spenders(after: number | undefined): Spenders;
@@ -123,9 +122,7 @@ export interface SheetRows {
    * page of entries: a longer cache would hide damage of the file.
    */
   reader(): (version: number) => PriceSheet;
-  /** Reads all sheets, in order of version. */
   all(): { version: number; sheet: PriceSheet }[];
-  /** Adds a sheet. */
   insert(version: number, sheet: PriceSheet): void;
 }
 
@@ -163,7 +160,6 @@ export function openSheetRows(db: DatabaseSync): SheetRows {
 export interface HoldRows {
   /** Adds a hold, or updates its lease. */
   put(hold: Readonly<Hold>): void;
-  /** Deletes a hold. */
   delete(id: string): void;
   /** Reads all holds, in order of arrival. */
   all(): Hold[];

@@ -26,12 +26,19 @@ const DUPLICATE_ID = new Error("Cannot enter a request twice");
  */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, reports }: { sync?: Pick<WalSync, "durable" | "testRoom">; reports: Reports & { charged: ReadCharged } },
+  { sync, reports }: {
+    sync?: Pick<WalSync, "checkPlace" | "durable" | "testRoom">;
+    reports: Reports & { charged: ReadCharged };
+  },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
   const { accounts } = writer;
   writer.enterAllAsLost();
+  const assertPlace = async () => {
+    const check = sync?.checkPlace();
+    if (check !== undefined) await writer.confirm(check);
+  };
 
   return {
     ...openLedgerReader(db, { rows, reports }),
@@ -66,6 +73,7 @@ export function openOwnedLedger(
     release: (ids) => whenFree(() => writer.release(ids)),
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
+      await assertPlace();
       const isNew = await whenFree(() => entries.length === 0 ? writer.test() : writer.enter(entries));
       // A page may have room where an entry has none.
       if (entries.length === 0) await sync?.testRoom();
@@ -75,6 +83,7 @@ export function openOwnedLedger(
     },
     async expire(now) {
       if (accounts.overdue(now).length === 0) return [];
+      await assertPlace();
       // Read again within the step, because holds may be renewed or end while it waits for the lock.
       const ids = await whenFree(() => {
         const overdue = accounts.overdue(now).slice(0, HOLDS_PER_TRANSACTION);
@@ -207,7 +216,6 @@ class Writer {
     for (const id of ids) this.#forget(id);
   }
 
-  /** Forgets a hold that has ended. */
   #forget(id: string): void {
     this.accounts.release(id);
     this.#recorded.delete(id);
@@ -230,10 +238,10 @@ class Writer {
     return [...this.#unrecorded].filter((id) => !ending.has(id)).slice(0, HOLDS_PER_TRANSACTION);
   }
 
-  /** Waits for a sync. If it fails, the state of the disk is unknown, and nothing more is written. */
-  async confirm(durable: Promise<void>): Promise<void> {
+  /** Waits for a sync or a check. If it fails, the state of the disk is unknown, and nothing more is written. */
+  async confirm(sync: Promise<void>): Promise<void> {
     try {
-      await durable;
+      await sync;
     } catch (error) {
       this.#stopWriting(error);
       throw error;

@@ -40,7 +40,6 @@ const DAYS: SumTable = {
   figures: [...COUNTS.split(", "), "cost", "overrun"],
 };
 
-/** Figures of a usage report. */
 const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 
 /**
@@ -52,7 +51,6 @@ export class UsageWork {
   readonly #statements: ReturnType<typeof prepareStatements>;
   readonly #savings: ReturnType<typeof openSavings>;
   readonly #sheets: ReturnType<typeof openSheetRows>;
-  /** Prepared statements by SQL text. */
   readonly #prepared = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
 
   constructor(db: DatabaseSync) {

@@ -23,8 +23,8 @@ const CHECK_MS = 1_000;
  *   excludes every other connection. The descriptor is opened after the connection has read, so that the file exists.
  * - SQLite syncs the folder with the first sync of a new log, so the name of the file is durable, too.
  *
- * A file that was deleted or replaced still takes writes, which are lost with the process. So a sync fails if the names
- * of the database and the log lead to other files than at first.
+ * A file that was deleted or replaced still takes writes, which are lost with the process, or come back with the file.
+ * So nothing may be written any more if the names of the database and the log lead to other files than at first.
  *
  * No locks are lost: POSIX drops all locks of a process on a file when the process closes any descriptor of the file.
  * SQLite locks the database and the `-shm` file, which nothing but SQLite may ever open. It does not lock the log.
@@ -87,13 +87,23 @@ export class WalSync {
     if (this.#failure !== undefined) throw this.#failure;
     try {
       await this.#file.syncData();
-      if (performance.now() - this.#checkedAt >= CHECK_MS) await this.#checkNames();
     } catch (cause) {
       throw this.#failure ??= new Error("Cannot write the ledger: the disk failed", { cause });
     }
   }
 
+  /**
+   * Checks once a second that the files are in their places. To be called before a commit, which would otherwise come
+   * back with the file although it was reported as failed.
+   * @returns undefined if the last check is recent
+   * @throws {Error} if a file was deleted or replaced
+   */
+  checkPlace(): Promise<void> | undefined {
+    return performance.now() - this.#checkedAt < CHECK_MS ? undefined : this.#checkNames();
+  }
+
   async #checkNames(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
     this.#checkedAt = performance.now();
     for (const [name, inode] of this.#names) {
       const found = await Deno.stat(name).catch((error) => {

@@ -71,7 +71,6 @@ function beginsLine(text: string, index: number): boolean {
   return index === 0 || /[\n\r\u2028\u2029]/.test(text.charAt(index - 1));
 }
 
-/** The arguments of a directive. */
 interface ReadArguments {
   /** Their end in the text. */
   end: number;
@@ -80,7 +79,6 @@ interface ReadArguments {
   input?: string;
 }
 
-/** Reads the input of a custom tool. */
 function readInput(text: string, start: number, fences: Fences): ReadArguments {
   const end = endOfLine(text, start);
   const line = text.slice(start, end).trimEnd();
@@ -105,7 +103,6 @@ function endOfLine(text: string, start: number): number {
   return end > start && text[end - 1] === "\r" ? end - 1 : end;
 }
 
-/** Finds fenced blocks in a text. */
 class Fences {
   readonly #text: string;
   /** Length of the shortest unclosed fence. Fences of at least this length are not searched again. */

@@ -9,7 +9,6 @@ export interface EmitLimits {
   /** Tokens of the answer, reasoning included. */
   maxTokens: number;
   stop: readonly string[];
-  /** Tokens of the prompt. */
   inputTokens: number;
 }
 
@@ -72,7 +71,6 @@ export function* emitAnswer(
   yield finish(planned.calls.length > 0 ? "tool_use" : "end");
 }
 
-/** The emitted part of a text. */
 interface EmittedText {
   text: string;
   tokens: number;

@@ -6,10 +6,8 @@ import { asFinal } from "./map_errors.ts";
 import { readImage } from "./raw_images.ts";
 import { readAnswer, type SentImage } from "./read_answer.ts";
 
-/** The request of an answer. */
 interface AnsweredRequest {
   request: ImageRequest;
-  /** Number of images in this call. */
   n: number;
   /** Aborts when the images are no longer wanted. */
   signal: AbortSignal;
@@ -39,7 +37,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   async function next(): Promise<ImageEvent | undefined> {
     const { done, value } = await sent.next();
     if (done === true) {
-      throw new GatewayError("upstream", `Expected ${n} images from the upstream, ${missing.size} missing`);
+      throw new GatewayError("upstream", `The upstream made ${n - missing.size} of ${n} images`);
     }
     return value.type === "image" ? await readFinished(value) : await readPreview(value);
   }

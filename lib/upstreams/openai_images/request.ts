@@ -7,7 +7,6 @@ import type { Form, FormFile } from "./multipart.ts";
 /** Parameters of one call. */
 export interface ImageCallParameters {
   target: Target;
-  /** Number of images in this call. */
   n: number;
   stream: boolean;
 }

@@ -2,8 +2,8 @@
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
-import { unfitError } from "../prepare_attempt.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+import { dropUnsupportedMembers } from "./unsupported_members.ts";
 
 /** Members of the body that are translated here or read by the gateway. */
 const SUPPORTED_MEMBERS: ReadonlySet<string> = new Set([
@@ -21,18 +21,11 @@ const SUPPORTED_MEMBERS: ReadonlySet<string> = new Set([
  * client requires all parameters
  */
 export function writeGeminiBatch(
-  { request: { dimensions, body }, target, dropped }: RetrievalCall<EmbeddingsRequest>,
+  call: RetrievalCall<EmbeddingsRequest>,
   batch: readonly EmbeddingInput[],
 ): string {
-  for (const [name, value] of Object.entries(body.value)) {
-    if (value !== null && !SUPPORTED_MEMBERS.has(name)) dropped.add(name);
-  }
-  const { provider } = body.value;
-  try {
-    dropped.refuseIfRequired(isObject(provider) ? { provider } : {});
-  } catch (error) {
-    throw unfitError(error);
-  }
+  const { request: { dimensions }, target } = call;
+  dropUnsupportedMembers(call, SUPPORTED_MEMBERS);
   const requests = batch.map((input) => {
     if (typeof input !== "string") {
       throw new GatewayError("invalid", "Cannot embed tokens with this model: send texts", {

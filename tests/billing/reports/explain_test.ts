@@ -247,8 +247,8 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
       "no target was available: one (its circuit breaker was open; 4.2 s left), two (it refused the gateway's key; 60 s left)",
     ],
     [
-      { code: "invalid", param: "max_tokens", rule: "Too small: expected number to be >=1" },
-      'the request is not valid, parameter "max_tokens": Too small: expected number to be >=1',
+      { code: "invalid", param: "max_tokens", rule: "Expected at least 1" },
+      'the request is not valid, parameter "max_tokens": Expected at least 1',
     ],
     [{ code: "unavailable", outage: "ledger", error: "overloaded" }, "the gateway could not write its ledger"],
     [{ code: "unavailable", outage: "store" }, "the store of keys and the ledger was unreachable"],

@@ -9,7 +9,7 @@ import { Failure, simulate } from "./simulate.ts";
 import { QUICK, rounds, skipInQuick } from "../../support/skip.ts";
 
 /** Runs of the suite; `SEED=n` begins elsewhere, `HISTORY=n` or `HISTORY=n:steps` runs that one alone. */
-const SEEDS = QUICK ? 9 : rounds(600);
+const SEEDS = QUICK ? 9 : rounds(900);
 /** Runs over a file. */
 const FILE_SEEDS = rounds(20);
 /** Runs over a database. */

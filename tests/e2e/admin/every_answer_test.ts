@@ -10,7 +10,7 @@ import { HealthTracker } from "../../../lib/routing/health_tracker.ts";
 import type { Ending, Entry, KeptEntry, LedgerStore, UsageSource } from "../../../lib/store/ledger.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
-import type { Store } from "../../../lib/store/store.ts";
+import type { Store, StoreReach } from "../../../lib/store/store.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "../../billing/reports/entries.ts";
 import { BREAKER } from "../../routing/breaker.ts";
 import { ADMIN_KEY, KEY_STATES, startKeyed } from "../../support/keyed_gateway.ts";
@@ -223,7 +223,7 @@ Deno.test("admin answers about health match their description in every state", a
 
   const store = openMemoryStore();
   let keysAnswer = true;
-  let reach: { up: boolean; downMs: number; waiting: number } | undefined;
+  let reach: StoreReach | undefined;
   let isWritable = true;
   const keys: Store["keys"] = {
     ...store.keys,
@@ -233,18 +233,18 @@ Deno.test("admin answers about health match their description in every state", a
   const shared = {
     configs: undefined as never,
     nodes: undefined as never,
-    reach: () => reach ?? { up: true, downMs: 0, waiting: 0 },
+    reach: () => reach ?? { up: true, isReadable: true, downMs: 0, waiting: 0 },
   };
   await using gateway = startKeyed(APART, { store: { ...store, keys, ledger, shared }, health });
   const states: [change: () => void, expected: JsonObject][] = [
     [() => {}, { status: "degraded", upstreams: "some", store: true, ledger: true, journal_entries: 0 }],
     [() => keysAnswer = false, { status: "unavailable", store: false }],
     [() => [keysAnswer, isWritable] = [true, false], { status: "unavailable", ledger: false }],
-    [() => [isWritable, reach] = [true, { up: false, downMs: 10.5, waiting: 7 }], {
+    [() => [isWritable, reach] = [true, { up: false, isReadable: true, downMs: 10.5, waiting: 7 }], {
       status: "degraded",
       journal_entries: 7,
     }],
-    [() => reach = { up: false, downMs: 1e9, waiting: 7 }, { status: "unavailable", store: false }],
+    [() => reach = { up: false, isReadable: true, downMs: 1e9, waiting: 7 }, { status: "unavailable", store: false }],
   ];
   for (const [change, expected] of states) {
     change();

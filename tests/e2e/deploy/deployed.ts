@@ -1,4 +1,4 @@
-/** The program as Deno Deploy runs it: `deno run main.ts`, in its own folder, with the platform's environment. */
+/** The program as Deno Deploy runs it: `deno run main.ts`, with the platform's environment and its deno.json. */
 import denoJson from "../../../deno.json" with { type: "json" };
 import { reservePort } from "../../support/ports.ts";
 import { until } from "../../support/soon.ts";
@@ -10,8 +10,9 @@ const ROOT = new URL("../../../", import.meta.url).pathname;
  */
 const UNKNOWN = ["no-legacy-abort"];
 
-/** The folder of an app. */
+/** An app. */
 export interface App extends AsyncDisposable {
+  /** Its current folder. */
   readonly folder: string;
   /** Starts an instance. Resolves when it answers. @throws {Error} with its output if it ends before */
   start(env: Record<string, string>): Promise<Instance>;
@@ -31,19 +32,24 @@ export interface Instance extends AsyncDisposable {
   readonly ended: Promise<{ code: number; out: string; err: string }>;
 }
 
-/** Copies the program, with deno.json as the platform's runtime changes it. @param deno the runtime */
+/**
+ * Prepares a folder with deno.json as the platform's runtime changes it. The program stays where it is: of a copy the
+ * runtime would compile each module again, at each start.
+ * @param deno the runtime
+ */
 export async function deploy(deno: string): Promise<App> {
   const folder = await Deno.makeTempDir();
-  for (const name of ["main.ts", "lib", "routes", "types", "deno.lock"]) {
-    await copy(`${ROOT}${name}`, `${folder}/${name}`);
-  }
+  await Deno.copyFile(`${ROOT}deno.lock`, `${folder}/deno.lock`);
   const unstable = denoJson.unstable.filter((option) => !UNKNOWN.includes(option));
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...denoJson, unstable }));
 
   function command(env: Record<string, string>): Deno.Command {
     return new Deno.Command(deno, {
       // Less than the platform allows: nothing is written, no native code is loaded, no program is run.
-      args: ["run", "--no-prompt", "--quiet", "--allow-net", "--allow-env", "--allow-read", "main.ts"],
+      args: [
+        ...["run", "--no-prompt", "--quiet", "--allow-net", "--allow-env", "--allow-read"],
+        ...["--config", `${folder}/deno.json`, `${ROOT}main.ts`],
+      ],
       cwd: folder,
       clearEnv: true,
       env: { ...cacheOf(), ...PLATFORM, NO_COLOR: "1", ...env },
@@ -121,10 +127,4 @@ async function answers(origin: string): Promise<void> {
     await response?.body?.cancel();
     return response?.ok === true;
   }, 120_000);
-}
-
-async function copy(from: string, to: string): Promise<void> {
-  if ((await Deno.stat(from)).isFile) return await Deno.copyFile(from, to);
-  await Deno.mkdir(to);
-  for await (const { name } of Deno.readDir(from)) await copy(`${from}/${name}`, `${to}/${name}`);
 }

@@ -139,10 +139,10 @@ const BAD: readonly [what: string, Record<string, string | undefined>, readonly 
   ["a JPEG as a mask", {}, [ONE, ["mask", jpegHead(1024, 1024)]], "mask", /expected a PNG/],
   ["two masks", {}, [ONE, ["mask", png(1024, 1024)], ["mask", png(1024, 1024)]], "mask", /sent twice/],
   ["no quality", { quality: undefined }, [ONE], "quality", /Missing required parameter: quality, such as "high"/],
-  ["quality auto", { quality: "auto" }, [ONE], "quality", /"low"\|"medium"\|"high"/],
-  ["n in words", { n: "two" }, [ONE], "n", /expected number/],
-  ["n with a fraction", { n: "1.5" }, [ONE], "n", /int/],
-  ["stream yes", { stream: "yes" }, [ONE], "stream", /expected boolean/],
+  ["quality auto", { quality: "auto" }, [ONE], "quality", /"low", "medium", "high"/],
+  ["n in words", { n: "two" }, [ONE], "n", /Expected a number/],
+  ["n with a fraction", { n: "1.5" }, [ONE], "n", /Expected a whole number/],
+  ["stream yes", { stream: "yes" }, [ONE], "stream", /Expected true or false/],
   ["a file as the prompt", { prompt: undefined }, [ONE, ["prompt", join("Blue"), "p.txt"]], "prompt", /expected text/],
 ];
 

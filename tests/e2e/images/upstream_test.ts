@@ -70,6 +70,8 @@ Deno.test("an answer that cannot be read is an attempt in the ledger, a log line
   const response = await gateway.generate();
   assertEquals(response.status, 502);
   await response.body?.cancel();
+  const headers = ["upstream", "model", "attempts"].map((name) => response.headers.get(`x-sluice-${name}`));
+  assertEquals(headers, ["host", "acme/paint", "1"]);
   const [entry] = await entriesOf(gateway.store.ledger, 1);
   const [attempt, ...others] = entry?.details?.attempts ?? [];
   assertEquals([attempt?.upstream, attempt?.outcome, others], ["host", "broken", []]);

@@ -4,7 +4,15 @@ import { logUncaughtErrors } from "../../../lib/cli/serve_log.ts";
 import { openLimiter } from "../../../lib/limits/open_limiter.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { openStore } from "../../../lib/store/open.ts";
-import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../../support/databases.ts";
+import { connect } from "../../../lib/store/postgres/client.ts";
+import {
+  freshDatabase,
+  HAS_POSTGRES,
+  HAS_REDIS,
+  someRedis,
+  startPostgres,
+  startRedis,
+} from "../../support/databases.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { until } from "../../support/soon.ts";
 
@@ -118,5 +126,28 @@ Deno.test({
     for (const end = performance.now() + 2_000; performance.now() < end;) await look(cutOff, "");
     assertEquals([...seen].filter((each) => each !== "200 ok"), ["200 degraded"]);
     forget();
+  },
+});
+
+Deno.test({
+  name: "a node that can read no keys or changes, but write entries, is degraded and serves the keys that it knows",
+  ignore: !(HAS_POSTGRES && HAS_REDIS),
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using database = await freshDatabase();
+    await using node = await startNode(database.url, await someRedis());
+    const sql = connect(new Secret(database.url), 1);
+    const answers = async () =>
+      (await node.ask("chat", { model: "sluice/echo", messages: [{ role: "user", content: "x" }] })).status;
+    assertEquals([await answers(), await readiness(node)], [200, "200 ok"]);
+    for (const table of ["keys", "changes"]) {
+      await sql.unsafe(`ALTER TABLE ${table} RENAME TO hidden`);
+      await until("degraded", async () => await readiness(node) === "200 degraded");
+      assertEquals(await answers(), 200);
+      await sql.unsafe(`ALTER TABLE hidden RENAME TO ${table}`);
+      await until("ready again", async () => await readiness(node) === "200 ok");
+    }
+    await sql.end();
   },
 });

@@ -16,18 +16,18 @@ const CHECKS = "timeout check 30s\n    default-server check inter 100ms fall 2 r
 const SHUTDOWN = { ready_delay_ms: 4_000, drain_seconds: 60, images_drain_seconds: 60 };
 
 /** Requests that the budget pays for: it is spent during the restarts. */
-const PAID = 60;
+const PAID = 40;
 
 const MIX: Mix = {
-  whole: { clients: 2, restMs: 300 },
-  streamed: { clients: 2, restMs: 300 },
-  slowly: { clients: 2, restMs: 300 },
+  whole: { clients: 2, restMs: 500 },
+  streamed: { clients: 2, restMs: 500 },
+  slowly: { clients: 2, restMs: 500 },
   long: { clients: 6, restMs: 40 },
-  echo: { clients: 2, restMs: 400 },
+  echo: { clients: 2, restMs: 600 },
   image: { clients: 1, restMs: 2_000 },
-  limited: { clients: 2, restMs: 250 },
-  slots: { clients: 4, restMs: 100 },
-  budget: { clients: 2, restMs: 250 },
+  limited: { clients: 2, restMs: 500 },
+  slots: { clients: 4, restMs: 250 },
+  budget: { clients: 2, restMs: 500 },
 };
 
 Deno.test({

@@ -90,9 +90,15 @@ Deno.test("an error of an upstream with another protocol names the client's own 
   }
   const tooLong = { type: "error", code: "context_length_exceeded", message: "Not so", param: "input" };
   const streamed = events(`data: ${JSON.stringify(tooLong)}\n\n`);
-  for (const answer of [failure("input"), streamed]) {
+  const nameless = json({ type: "error", error: { message: "prompt is too long: 9 tokens > 8" } }, { status: 400 });
+  for (
+    const [protocol, answer] of [["responses", failure("input")], ["responses", streamed], [
+      "messages",
+      nameless,
+    ]] as const
+  ) {
     await using server = startUpstream(() => answer);
-    await using gateway = startGateway(oneModel("responses", server.url));
+    await using gateway = startGateway(oneModel(protocol, server.url));
     const response = await gateway.ask("chat", prompt("chat", { stream: answer === streamed }));
     assertEquals((await response.json()).error.param, "messages");
   }

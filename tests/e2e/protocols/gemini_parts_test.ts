@@ -75,7 +75,7 @@ Deno.test("Gemini's protocol returns text only, as the prices of a text model ar
   const cases: [generationConfig: JsonObject, words: string | undefined][] = [
     [{ responseModalities: ["TEXT", "IMAGE"] }, "Cannot answer with image"],
     [{ response_modalities: ["audio"], speechConfig: {} }, "Cannot answer with audio"],
-    [{ responseModalities: [2] }, "expected string"],
+    [{ responseModalities: [2] }, "Expected a string"],
     [{ responseModalities: ["Text", "MODALITY_UNSPECIFIED"] }, undefined],
     [{ responseModalities: [] }, undefined],
   ];

@@ -114,7 +114,7 @@ Deno.test("a refused request is entered with its reason, in each protocol", asyn
     assertEquals(all, [
       { code: "model_not_found", error: "model_not_found", param: "model" },
       { code: "invalid", rule: 'Cannot read the body as JSON: Expected "," or "}" at position 44 (line 1, column 45)' },
-      { code: "invalid", param: "temperature", rule: "Invalid input: expected number, received string" },
+      { code: "invalid", param: "temperature", rule: "Expected a number, not a string" },
     ]);
   }
 });
@@ -275,7 +275,7 @@ Deno.test("an image request is entered with its reason, end user and tags", asyn
   ];
   assertEquals(statuses, [400, 400, 404]);
   assertEquals(await detailsOf(gateway, 3), [
-    { reason: { code: "invalid", param: "n", rule: "Too big: expected number to be <=10" } },
+    { reason: { code: "invalid", param: "n", rule: "Expected at most 10" } },
     {
       reason: {
         code: "invalid",

@@ -190,6 +190,12 @@ Deno.test("encrypted reasoning that only the gateway requested is stored and not
       assertStringIncludes(text, "rs_1");
       assertStringIncludes(text, "gBBB");
     }
+    // Agents send back what they were shown, and the upstream may have stored nothing.
+    const { encrypted_content: _, ...shown } = secret;
+    const other = { ...shown, id: "rs_2" };
+    const sent = { ...shown, summary: [{ type: "summary_text", text: "Another answer's" }] };
+    await answerOf(await ask(gateway, { stream, input: [shown, other, sent, { role: "user", content: "Go" }] }));
+    assertEquals(server.requests.at(-1)?.json.input.slice(0, 3), [secret, other, sent]);
     await answerOf(await ask(gateway, { stream, input: [{ id: "rs_1" }, { role: "user", content: "Go" }] }));
     assertEquals(server.requests.at(-1)?.json.input[0], secret);
   }

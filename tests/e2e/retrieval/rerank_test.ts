@@ -136,3 +136,20 @@ Deno.test("rerank: the embedded model prefers documents with the words of the qu
   assertEquals(all.results.length, 3);
   assertEquals(all.results, (await (await post(gateway, PATH, ask)).json()).results);
 });
+
+Deno.test("the embedded models name members that they do not know", async () => {
+  await using gateway = startGateway({});
+  const requests: [path: string, request: JsonObject][] = [
+    ["/v1/embeddings", { model: "sluice/embed", input: "a", user: "u", encoding_format: "float" }],
+    [PATH, { model: "sluice/rerank", query: "a", documents: ["a"], top_n: 1, return_documents: true }],
+  ];
+  for (const [path, request] of requests) {
+    for (const [more, dropped] of [[{}, null], [{ task: "search", other: null }, "task"]] as const) {
+      const response = await post(gateway, path, { ...request, ...more });
+      await response.body?.cancel();
+      assertEquals(response.headers.get("x-sluice-dropped"), dropped);
+    }
+    const strict = await post(gateway, path, { ...request, task: "search", provider: { require_parameters: true } });
+    assertEquals([strict.status, (await strict.json()).error.param], [400, "task"]);
+  }
+});

@@ -56,7 +56,8 @@ const PER_SECOND = 100;
 const SIP = 1_024;
 /** Body lengths that writers announce, in bytes: the gateway reads small ones another way. */
 const BODY_BYTES = [5_000, 100_000];
-const LONGEST_MS = 120_000;
+/** Longest wait for all connections to get a head, an answer or the rest of a body, on a busy machine. */
+export const LONGEST_MS = 600_000;
 /**
  * One of this many readers uses the Messages protocol: its answer is translated, so all of its text must be counted.
  */

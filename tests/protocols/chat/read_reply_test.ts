@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { readReply } from "../../../lib/protocols/chat/read_stream.ts";
+import { readReply } from "../../../lib/protocols/chat/read_reply.ts";
 
 const ORIGIN = { issuer: "one" };
 

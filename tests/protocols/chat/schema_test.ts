@@ -149,6 +149,16 @@ Deno.test("the chat schema accepts each parameter in its range and names rejecte
   }
 });
 
+Deno.test("a rejected parameter of several types names what is expected", () => {
+  const wrong: [JsonObject, string][] = [
+    [{ sort: "beauty" }, 'sort: Expected one of "price", "throughput", "latency", "exacto", or an object'],
+    [{ preferred_max_latency: "3" }, "preferred_max_latency: Expected a number, or an object"],
+  ];
+  for (const [provider, message] of wrong) {
+    assertThrows(() => checkBody(chat.schema, request({ provider })), GatewayError, `provider.${message}`);
+  }
+});
+
 Deno.test("the chat schema accepts messages of clients and names the problem of others", () => {
   const image = { type: "image_url", image_url: { url: "https://example.com/a.png", detail: "original" } };
   const call = { id: "c1", type: "function", function: { name: "a.b:c d", arguments: "not json" } };

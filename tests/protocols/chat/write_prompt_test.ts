@@ -199,7 +199,7 @@ Deno.test("writePrompt() writes the reasoning effort", () => {
     [{ effort: "minimal" }, "low", ["output_config.effort"]],
     [{ effort: "max" }, "xhigh", ["output_config.effort"]],
     [{ mode: "off" }, "none", []],
-    [{ mode: "adaptive" }, undefined, []],
+    [{ mode: "adaptive" }, "medium", []],
     [{ mode: "adaptive", effort: "low" }, "low", []],
     [{ mode: "manual", budgetTokens: 1024 }, "low", []],
     [{ mode: "manual", budgetTokens: 100_000 }, "xhigh", []],
@@ -213,6 +213,7 @@ Deno.test("writePrompt() writes the reasoning effort", () => {
   const onlyHigh = targetOf({ row: { reasoning: { modes: ["adaptive"], efforts: ["high"] } } });
   assertEquals(write({ reasoning: { mode: "off" } }, onlyHigh).reasoning_effort, "high");
   assertEquals(onlyHigh.dropped.names, ["thinking.type"]);
+  assertEquals("reasoning_effort" in write({ reasoning: { mode: "adaptive" } }, onlyHigh), false);
   const none = targetOf({ row: { reasoning: undefined } });
   assertEquals("reasoning_effort" in write({ reasoning: { mode: "off" } }, none), false);
   assertEquals(none.dropped.names, []);

@@ -14,7 +14,8 @@ Deno.test("readError() maps errors to kinds", () => {
     [409, body("conflict_error", "x"), "invalid"],
     [401, body("authentication_error", "invalid x-api-key"), "upstream"],
     [401, body("invalid_request_error", "invalid x-api-key"), "upstream"],
-    [402, body("billing_error", "Your credit balance is too low"), "upstream"],
+    [402, body("billing_error", "Your credit balance is too low"), "exhausted"],
+    [402, undefined, "exhausted"],
     [403, body("permission_error", "x"), "upstream"],
     [404, body("not_found_error", "model: vendor-model-9"), "not_found"],
     [404, undefined, "not_found"],
@@ -40,9 +41,13 @@ Deno.test("readError() maps errors to kinds", () => {
 
 Deno.test("readError() takes errors of the account for what they are, also where they have status 400", () => {
   const cases: [vendorText: string, kind: ErrorKind, fault: string | undefined][] = [
-    ["Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.", "upstream", "credit"],
-    ["You have reached your specified API usage limits. You will regain access on 2026-12-01.", "upstream", "credit"],
-    ["You have reached your specified workspace API usage limits.", "upstream", "credit"],
+    [
+      "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+      "exhausted",
+      "credit",
+    ],
+    ["You have reached your specified API usage limits. You will regain access on 2026-12-01.", "exhausted", "credit"],
+    ["You have reached your specified workspace API usage limits.", "exhausted", "credit"],
     ["This organization has been disabled.", "upstream", "key"],
     // A client's own words cannot begin a text of the vendor.
     ["tools.0.name: Your credit balance is too low", "invalid", undefined],
@@ -50,6 +55,7 @@ Deno.test("readError() takes errors of the account for what they are, also where
   for (const [vendorText, kind, fault] of cases) {
     const error = messagesUpstream.readError(400, body("invalid_request_error", vendorText));
     assertEquals([error.kind, error.fault], [kind, fault], vendorText);
+    assertEquals([error.code, error.final], fault === "credit" ? ["insufficient_quota", true] : [undefined, false]);
     assertEquals(error.message.includes("Billing"), false);
   }
 });

@@ -167,14 +167,14 @@ Deno.test("the schema names the rejected block", () => {
       "assistant",
       [{ type: "tool_use", id: "t", name: "f", input: "{}" }],
       "messages[0].content[0].input",
-      "expected record",
+      "Expected an object",
     ],
     ["assistant", [{ type: "thinking" }], "messages[0].content[0].thinking", "Missing required"],
     [
       "assistant",
       [{ type: "thinking", thinking: "a", signature: 1 }],
       "messages[0].content[0].signature",
-      "expected string",
+      "Expected a string",
     ],
     ["assistant", [{ type: "redacted_thinking" }], "messages[0].content[0].data", "Missing required parameter"],
   ];

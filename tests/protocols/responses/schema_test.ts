@@ -155,7 +155,7 @@ Deno.test("the schema describes a number beyond a double as a number", () => {
   const cases: [name: string, message: RegExp][] = [
     ["max_output_tokens", /Expected a number that a 64-bit float holds exactly/],
     ["instructions", /Expected a string or an array of messages/],
-    ["user", /expected string, received number/],
+    ["user", /Expected a string, not a number/],
   ];
   for (const [name, message] of cases) {
     const body = parseJson(`{"model":"a/b","input":"Hi","${name}":9223372036854775807}`) as JsonObject;
@@ -195,7 +195,7 @@ Deno.test("the schema names the rejected item", () => {
   const cases: [item: Json, param: string, message: string][] = [
     [{ type: "hologram" }, "input[0].type", 'Unexpected item type "hologram"'],
     [{ type: "acme:hologram" }, "input[0].type", 'Unexpected item type "acme:hologram"'],
-    [{ role: "tool", content: "a" }, "input[0].role", "Invalid option"],
+    [{ role: "tool", content: "a" }, "input[0].role", "Expected one of "],
     [{ role: "user", content: 3 }, "input[0].content", "Expected a string or content parts"],
     [{ role: "user", content: [{ text: "a" }] }, "input[0].content[0].type", "Expected the type of the content part"],
     [{ role: "user", content: [{ type: "input_video" }] }, "input[0].content[0].type", '"input_video"'],
@@ -203,11 +203,11 @@ Deno.test("the schema names the rejected item", () => {
     [
       { role: "user", content: [{ type: "input_image", image_url: { url: "https://e.com" } }] },
       "input[0].content[0].image_url",
-      "expected string",
+      "Expected a string",
     ],
     [{ role: "user", content: Array(1025).fill({ type: "text", text: "" }) }, "input[0].content", "Expected a string"],
     [{ type: "function_call", call_id: "c", name: "f" }, "input[0].arguments", "Missing"],
-    [{ type: "function_call", call_id: "c", name: "f", arguments: {} }, "input[0].arguments", "expected string"],
+    [{ type: "function_call", call_id: "c", name: "f", arguments: {} }, "input[0].arguments", "Expected a string"],
     [{ type: "function_call", name: "f", arguments: "" }, "input[0].call_id", "Missing"],
     [{ type: "function_call_output", call_id: "c" }, "input[0].output", "Missing"],
     [{ type: "function_call_output", call_id: "c", output: { a: 1 } }, "input[0].output", "Expected a string"],
@@ -217,7 +217,7 @@ Deno.test("the schema names the rejected item", () => {
       'Unexpected content part type "x"',
     ],
     [{ type: "custom_tool_call", call_id: "c", name: "f" }, "input[0].input", "Missing"],
-    [{ type: "reasoning", summary: "a" }, "input[0].summary", "expected array"],
+    [{ type: "reasoning", summary: "a" }, "input[0].summary", "Expected an array"],
     [{ type: "reasoning", summary: [{ text: "a" }] }, "input[0].summary[0].type", ""],
     [{ type: "additional_tools", tools: [{ type: "function" }] }, "input[0].tools[0].name", "Missing"],
   ];

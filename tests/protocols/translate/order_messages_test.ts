@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals } from "@std/assert";
+import { assertEquals, assertNotEquals, fail } from "@std/assert";
 import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { orderMessages } from "../../../lib/protocols/translate/order_messages.ts";
 import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
@@ -110,12 +110,36 @@ Deno.test("a final assistant message is unfinished only where its client can wan
   ];
   for (const [name, more, begin, dropped] of cases) {
     const target = targetOf("messages");
-    const [, , last] = orderMessages(promptOf(messages, more), target).messages;
-    const [block] = last?.blocks ?? [];
-    assertEquals([last?.role, block?.type === "text" && block.text.startsWith(begin)], ["user", true], name);
+    assertEquals(endOf(orderMessages(promptOf(messages, more), target)), `user: ${begin}`, name);
     assertEquals(target.dropped.names, dropped, name);
   }
 });
+
+Deno.test("Anthropic gets no prefill together with a schema or manual thinking, which it refuses", () => {
+  const messages = [user("a"), assistant("b")];
+  const schema: Partial<Prompt> = { format: { type: "json_schema", schema: { type: "object" } } };
+  const row = { supported_parameters: ["structured_outputs"] };
+  const cases: [string, Partial<Prompt>, { row?: Record<string, unknown> }, string, string[]][] = [
+    ["nothing", {}, { row }, "assistant: b", []],
+    ["JSON in words", { format: { type: "json_object" } }, { row }, "assistant: b", []],
+    ["a schema in words", schema, { row: { supported_parameters: [] } }, "assistant: b", []],
+    ["a schema", schema, { row }, "user: Your last message is finished.", []],
+    ["thinking", { reasoning: { mode: "manual" } }, { row }, "user: Your last message is unfinished.", ["prefill"]],
+    ["no thinking", { reasoning: { mode: "off" } }, { row }, "assistant: b", []],
+  ];
+  for (const [name, more, facts, end, dropped] of cases) {
+    const target = targetOf("messages with prefill", facts);
+    assertEquals(endOf(orderMessages(promptOf(messages, more), target)), end, name);
+    assertEquals(target.dropped.names, dropped, name);
+  }
+});
+
+/** Role and first sentence of the last message. */
+function endOf({ messages }: Prompt): string {
+  const { role, blocks } = messages.at(-1) ?? fail();
+  const [block] = blocks;
+  return `${role}: ${block?.type === "text" ? /^[^.]*\.?/.exec(block.text)?.[0] : undefined}`;
+}
 
 Deno.test("empty ids match nothing, and repeated ids are separated", () => {
   const messages = order([

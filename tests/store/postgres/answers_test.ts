@@ -72,6 +72,22 @@ Deno.test("concurrent nodes together respect the bound of bytes", OPTIONS, () =>
     assertEquals(await bodies(), []);
   }));
 
+Deno.test(
+  "nodes that store and prune the same answers at once do not deadlock",
+  OPTIONS,
+  () =>
+    inDatabase(3, async (...nodes) => {
+      // Half of them are too old, and the others too large.
+      const answers = Array.from({ length: 10 }, (_, index) => answer({ key: `k${index}`, doneAt: 1000 + index % 2 }));
+      for (let round = 0; round < 20; round++) {
+        await Promise.all([
+          ...answers.map((each, index) => store(nodes[index % 3] ?? fail(), each)),
+          ...nodes.map((node) => node.prune({ until: 1000, maxBytes: 0, maxAnswers: 100 })),
+        ]);
+      }
+    }),
+);
+
 Deno.test("one of many concurrent nodes claims a request", OPTIONS, () =>
   inDatabase(3, async (...nodes) => {
     for (let round = 0; round < 20; round++) {

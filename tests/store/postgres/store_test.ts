@@ -40,7 +40,7 @@ postgresTest("openPostgresStore() migrates a database once, even if several node
   );
   assertEquals(await ask(url, "SELECT version FROM sluice_shape"), [{ version: MIGRATIONS.length }]);
   assertEquals(stores.map(({ shared }) => shared?.reach()), [
-    ...Array(3).fill({ up: true, downMs: 0, waiting: 0 }),
+    ...Array(3).fill({ up: true, isReadable: true, downMs: 0, waiting: 0 }),
     ...Array(2).fill(undefined),
   ]);
   const [one, other] = stores as [Store, Store];

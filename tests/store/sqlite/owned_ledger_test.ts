@@ -309,11 +309,19 @@ for (const name of [FILE, `${FILE}-wal`]) {
       await store.ledger.append(many(1));
       await Deno.rename(`${folder}/${name}`, `${folder}/elsewhere`);
       await Deno.writeTextFile(`${folder}/${name}`, "");
-      const failed = await refusal(() => store.ledger.append([entry({ id: crypto.randomUUID() })]));
+      const tried: string[] = [];
+      const failed = await refusal(() => {
+        tried.push(crypto.randomUUID());
+        return store.ledger.append(tried.slice(-1).map((id) => entry({ id })));
+      });
       assertEquals(faultOf(failed), "file deleted or replaced");
       await Deno.rename(`${folder}/elsewhere`, `${folder}/${name}`);
       await assertRejects(() => store.ledger.append([entry({ id: "after" })]), Error, "failed before");
       await store.close();
+      // The file has all entries that were acknowledged, and no other.
+      const restored = openSqliteStore(`${folder}/${FILE}`, { own: true });
+      assertEquals((await readChain(restored.ledger)).slice(1).map(({ id }) => id), tried.slice(0, -1));
+      await restored.close();
     }));
 }
 
