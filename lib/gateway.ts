@@ -48,7 +48,6 @@ export interface Gateway extends Upstreams {
   readonly keys: KeyRing;
   /** Ledger of the cost of every request. */
   readonly ledger: Ledger;
-  /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
   /** Recent responses that requests may refer to. */
   readonly recall: Recall;

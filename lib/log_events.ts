@@ -121,8 +121,12 @@ export const LOG_EVENTS = {
   store_changes_unreadable: {
     levels: ["error"],
     about:
-      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request; if " +
-      "that fails, known keys work as in an outage. `fault`, `code`, `cause`",
+      "Keys or the changes by other nodes cannot be read, though the database answers. Keys are read again for each " +
+      "request; if that fails, known keys work as in an outage. `fault`, `code`, `cause`",
+  },
+  store_changes_readable: {
+    levels: ["info"],
+    about: "Keys and changes can be read again after `down_ms`",
   },
   store_behind_pooler: {
     levels: ["info"],

@@ -1,5 +1,5 @@
 import type { RouteContext } from "../lib/server/router.ts";
-import { serveOpenapi } from "../lib/openapi/serve.ts";
+import { serveOpenapi } from "../lib/openapi/document.ts";
 
 export function GET(request: Request, context: RouteContext): Promise<Response> {
   return serveOpenapi(request, context);

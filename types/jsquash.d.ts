@@ -2,13 +2,15 @@
 // module is the loader of one WebAssembly codec.
 
 declare namespace Jsquash {
+  type EncoderOptions = Readonly<Record<string, number | boolean>>;
+
   interface Encoder {
     /** RGBA in, a file out; null or empty where it failed. All options have to be given. */
     encode(
       pixels: Uint8Array,
       width: number,
       height: number,
-      options: Readonly<Record<string, number | boolean>>,
+      options: EncoderOptions,
     ): Uint8Array<ArrayBuffer> | null;
   }
 
@@ -45,4 +47,12 @@ declare module "@jsquash/webp/encoder_simd" {
 declare module "@jsquash/webp/decoder" {
   const load: Jsquash.Loader<Jsquash.Decoder>;
   export default load;
+}
+
+declare module "@jsquash/jpeg/meta" {
+  export const defaultOptions: Jsquash.EncoderOptions;
+}
+
+declare module "@jsquash/webp/meta" {
+  export const defaultOptions: Jsquash.EncoderOptions;
 }

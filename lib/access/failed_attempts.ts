@@ -7,7 +7,6 @@ import { clientNetwork, isLoopbackAddress } from "./networks.ts";
 /** Wrong credentials that an address may send within a window. */
 const MAX_FAILURES = 20;
 
-/** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
 /** Largest number of counted addresses, which bounds the memory. The oldest are forgotten first. */

@@ -11,7 +11,6 @@ const BODY_BYTES = 32;
 const BODY_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** Prefix of the ids of configured keys. */
 const CONFIGURED_PREFIX = "config:";
 const MINUTE_MS = 60_000;
 /** Largest number of cached credentials. The oldest are evicted first. */

@@ -19,24 +19,9 @@ export function isLoopbackAddress(address: string): boolean {
 }
 
 /** Special-purpose networks (RFC 6890), and site-local addresses (RFC 3879). Some clouds use 240.0.0.0/4 inside. */
-export const PRIVATE_NETWORKS: readonly string[] = [
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-  "::/127",
-  "fc00::/7",
-  "fe80::/10",
-  "fec0::/10",
-  "ff00::/8",
-];
+export const PRIVATE_NETWORKS: readonly string[] =
+  `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.168.0.0/16
+  198.18.0.0/15 224.0.0.0/4 240.0.0.0/4 ::/127 fc00::/7 fe80::/10 fec0::/10 ff00::/8`.split(/\s+/);
 
 /** Returns whether a text is an IP address. */
 export function isAddress(text: string): boolean {

@@ -1,5 +1,4 @@
 /** Runs the alerts of a serving process: creates them from log lines and budgets, stores, delivers and prunes them. */
-import { keyNames } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
 import { describeCause } from "../server/cause.ts";
@@ -17,7 +16,6 @@ import { Worker } from "./worker.ts";
 /** Interval of checks for budget alerts and due deliveries, in milliseconds. */
 const CHECK_MS = 5_000;
 
-/** Interval of pruning, in milliseconds. */
 const PRUNE_MS = 3_600_000;
 
 /** Retention of delivered alerts, in milliseconds. */
@@ -197,6 +195,7 @@ class AlertLoops {
   async #keyName(id: unknown): Promise<string | undefined> {
     if (typeof id !== "string") return undefined;
     const { store: { keys }, config } = this.#parts.current();
+    const { keyNames } = await import("../billing/reports/usage.ts");
     return (await keyNames({ keys, config }, [id]).catch(() => undefined))?.get(id);
   }
 

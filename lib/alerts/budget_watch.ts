@@ -22,7 +22,6 @@ import type { AlertDraft } from "./event.ts";
 /** Age of entries that are checked at start, in milliseconds: the previous process may not have checked them. */
 const FIRST_CHECK_MS = 3_600_000;
 
-/** Percentage of a whole budget. */
 const ALL_PERCENT = 100;
 
 /** Most reported thresholds that are remembered, so that the store is asked only once about each. */
@@ -52,7 +51,6 @@ type Publish = (draft: AlertDraft, isSent: boolean) => Promise<void>;
 
 /** Watches budgets. Each threshold is reported once per period; of several reached at once, only the highest is. */
 export class BudgetWatch {
-  /** Subjects of reported thresholds. */
   readonly #reported = new Set<string>();
   /** Keys and groups with an exhausted budget, such as `key key_1`. */
   readonly #exhausted = new Set<string>();
@@ -142,7 +140,6 @@ async function readSpenders(
   }
 }
 
-/** End users by their accounts. */
 type SpendingUsers = Map<string, Spenders["users"][number]>;
 
 function addUser(users: SpendingUsers, { keyId, user, refused }: Spenders["users"][number]): void {

@@ -82,6 +82,22 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
         "cached keys keep working, requests with a budget are refused",
     ),
   store_up: () => storeAlert("store", undefined),
+  store_changes_unreadable: ({ code, fault }) => ({
+    type: "store.down",
+    subject: "store keys",
+    begins: true,
+    repeatMs: REPEAT_MS,
+    text: `Keys or their changes cannot be read from the store${inBrackets(fault ?? code)}: ` +
+      "keys that a node knows keep working for a while, others may not",
+    data: { store: "store" },
+  }),
+  store_changes_readable: () => ({
+    type: "store.up",
+    subject: "store keys",
+    begins: false,
+    text: "Keys and their changes can be read from the store again",
+    data: { store: "store" },
+  }),
   limits_store_down: ({ policy, cause }) =>
     storeAlert(
       "limits_store",

@@ -69,7 +69,6 @@ export class EntryQueue {
   /** Most entries of the next write. */
   #maxEntries = MAX_BATCH;
   #pauseMs = FIRST_PAUSE_MS;
-  /** Number of successful writes. */
   #successes = 0;
   /** Queue length when the last write ended, including its own entries, and the time of that. */
   #lastLoad = 0;
@@ -79,14 +78,12 @@ export class EntryQueue {
   #endGathering: (() => void) | undefined;
   /** Ends the pause after a failed write. */
   #endPause: (() => void) | undefined;
-  /** Number of pending flushes. */
   #flushing = 0;
 
   constructor(parts: EntryQueueParts) {
     this.#parts = parts;
   }
 
-  /** Number of queued entries. */
   get length(): number {
     return this.#queue.length;
   }

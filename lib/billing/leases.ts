@@ -13,7 +13,6 @@ export interface LeasesParts {
   now: () => number;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
-  /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   later: StartTimer;
   log: Log;

@@ -175,10 +175,7 @@ export function unitPrice(sheet: Readonly<PriceSheet>, name: PriceClass): Amount
   return unitPrices(sheet)[name];
 }
 
-/**
- * Returns the exact cost of tokens: for each class, tokens times price.
- * @throws {RangeError} for an invalid count
- */
+/** Returns the exact cost of tokens: for each class, tokens times price. @throws {RangeError} for an invalid count */
 export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>): Amount {
   const prices = unitPrices(sheet);
   let cost = 0n;

@@ -5,7 +5,6 @@ import type { StartTimer } from "../start_timer.ts";
 /** Most entries of refused requests of one key in a window. */
 const ENTRIES_PER_WINDOW = 600;
 
-/** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
 /** Refused requests of a key in its current window. */

@@ -29,7 +29,6 @@ export interface AdmissionTerms {
   tier?: string | undefined;
   /** The client's parameter that asks for the tier; absent: there is none. */
   tierParameter?: string | undefined;
-  /** Limits that the request counts against. */
   limitRequests: readonly LimitRequest[];
   /** Budgets that the request counts against. */
   budgets: readonly BudgetClaim[];

@@ -13,7 +13,6 @@ export interface Glyph {
 }
 
 const LETTERS = new Map(Object.entries(FONT.letters));
-/** Accents by combining character. */
 const ACCENTS = new Map(Object.entries(FONT.marks));
 /** Characters that are written with other characters. */
 const SUBSTITUTES = new Map(Object.entries(FONT.spelled));

@@ -21,7 +21,6 @@ export function cover(pixels: Pixels, size: PixelSize): Pixels {
   return crop(pixels, { x: (pixels.width - width) / 2, y: (pixels.height - height) / 2, width, height }, size);
 }
 
-/** Resizes a part of an image. */
 function crop(pixels: Pixels, { x, y, width, height }: PixelSize & { x: number; y: number }, size: PixelSize): Pixels {
   const across = weigh({ from: x, length: width, limit: pixels.width, to: size.width });
   const down = weigh({ from: y, length: height, limit: pixels.height, to: size.height });

@@ -179,7 +179,6 @@ export function laterStartText({ origin, admin, link, keys, configured, addComma
   return `${listensText({ origin, admin, link })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
 }
 
-/** Note below a sign-in link. */
 const LINK_NOTE = '  (this link works once, within ten minutes; "sluice console" prints another one)';
 
 function listensText(

@@ -108,9 +108,7 @@ export interface CommandSyntax {
 
 /** Flags of commands that need the whole configuration. */
 const CONFIG_FLAGS: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port", "admin-port"];
-/** Flags of commands that need the store. */
 const STORE_FLAGS: readonly Flag[] = ["config", "store"];
-/** Flags with the rules of a key. */
 const RULE_FLAGS: readonly Flag[] = [
   ...["group", "expires", "models", "endpoints", "ips"] as const,
   ...["rpm", "tpm", "concurrency", "report-only", "budget", "period"] as const,

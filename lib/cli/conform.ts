@@ -4,7 +4,6 @@ import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Default number of concurrent checks. */
 const DEFAULT_CONCURRENCY = 4;
 /** Largest number of concurrent checks. */
 const MAX_CONCURRENCY = 32;
@@ -45,10 +44,7 @@ export async function conform(
   }
 }
 
-/**
- * Parses the address of a gateway, and drops the `/v1` that SDKs need.
- * @throws {UsageError} for any other text
- */
+/** Parses the address of a gateway, and drops the `/v1` that SDKs need. @throws {UsageError} for any other text */
 export function parseOrigin(text: string): string {
   const url = URL.parse(text);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.search === "";

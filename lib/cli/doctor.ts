@@ -1,16 +1,17 @@
 /** `doctor`: checks an installation and prints the findings. */
 import { ConfigError } from "../config.ts";
-import type { LoadedConfig } from "../config/load.ts";
+import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import { runChecks } from "../doctor/run_checks.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
-import { nextStep } from "./doctor_next_step.ts";
 import { readinessAt } from "./health.ts";
-import { originOf } from "./banner.ts";
+import { addCommand, originOf, programName } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
 import { counted, jsonText, writeOut } from "./output.ts";
 import { warningText } from "./warnings/warning.ts";
 import { configWarnings } from "./warnings/warnings.ts";
+import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
+import { shellWord } from "../text.ts";
 
 /** Longest duration of each step, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -33,9 +34,9 @@ export async function doctor(
   const url = values.url === undefined ? undefined : parseOrigin(values.url);
   const { key, model = ECHO_MODEL } = values;
   for (const flag of ["key", "model"] as const) {
-    if (url === undefined && values[flag] !== undefined) throw new UsageError(`Expected --url together with --${flag}`);
+    if (url === undefined && values[flag] !== undefined) throw new UsageError(`Cannot use --${flag} without --url`);
   }
-  if (url === undefined && switches.has("long")) throw new UsageError("Expected --url together with --long");
+  if (url === undefined && switches.has("long")) throw new UsageError("Cannot use --long without --url");
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     throw new UsageError("Expected a key of visible ASCII characters");
   }
@@ -104,4 +105,33 @@ function textOf(findings: readonly Finding[]): string {
   ]);
   const { ok, warning, error } = countOf(findings);
   return [...lines, "", `${ok} ok, ${counted(warning, "warning")}, ${counted(error, "error")}`, ""].join("\n");
+}
+
+interface Installation {
+  flags: ConfigFlags;
+  /** True if a gateway answers at the address of the configuration. */
+  isServing: boolean;
+  /** The public URL that was checked with a key; absent: none was. */
+  url?: string;
+  /** The configuration; absent: it has mistakes. */
+  loaded?: LoadedConfig;
+}
+
+function nextStep(findings: readonly Finding[], { flags, isServing, url, loaded }: Installation): string {
+  const program = programName(Deno.build.standalone, Deno.cwd());
+  const config = flags.config === undefined ? "" : ` --config ${shellWord(flags.config)}`;
+  const errors = findings.filter(({ level }) => level === "error");
+  const unset = errors.map(({ what }) => /The environment variable "([^"]+)" is not set$/.exec(what)?.[1]);
+  if (unset.length > 0 && unset.every((name) => name !== undefined)) {
+    return `export ${[...new Set(unset)].map((name) => `${name}=…`).join(" ")} and run ${program} serve${config}`;
+  }
+  if (errors.length > 0 || loaded === undefined) return `correct the errors above, then run ${program} doctor${config}`;
+  if (url !== undefined) return `send requests to ${url}/v1`;
+  if (isServing) {
+    const command = addCommand(flags, { isStandalone: Deno.build.standalone, folder: Deno.cwd() });
+    return `make a key with ${command}, and send requests to ${originOf(loaded.config.listen)}/v1`;
+  }
+  const hasUpstream = Object.keys(loaded.config.upstreams).some((name) => name !== EMBEDDED_UPSTREAM);
+  if (hasUpstream || loaded.path !== undefined) return `run ${program} serve${config}`;
+  return `run ${program} init to add a vendor, or ${program} serve to try the embedded models`;
 }

@@ -5,7 +5,6 @@ import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { listenForStopSignals } from "./shutdown.ts";
 
-/** Default address to listen on. */
 const DEFAULT_HOSTNAME = "127.0.0.1";
 const DEFAULT_PORT = 8795;
 

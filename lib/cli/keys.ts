@@ -94,7 +94,6 @@ const ACTIONS: Readonly<Record<KeysCommand, (invocation: KeysInvocation) => Prom
   },
 };
 
-/** Commands that change nothing. */
 const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show", "keys export"]);
 
 /**

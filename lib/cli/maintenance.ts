@@ -1,9 +1,9 @@
 /** Starts the periodic work of a gateway: sweeps, pruning, sums, reports of nodes, and the release of memory. */
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
-import { startPruning } from "./prune_schedule.ts";
 import { startMemoryRelease } from "./release_memory.ts";
-import { startSummingUp } from "./sum_schedule.ts";
+import { DAY_MS } from "../store/days.ts";
+import { firstKeptDay } from "./prune.ts";
 
 /** Interval between two sweeps, in milliseconds. */
 const SWEEP_INTERVAL_MS = 60_000;
@@ -53,4 +53,86 @@ export async function flushKeys({ keys, log }: Gateway): Promise<void> {
   } catch (error) {
     log({ level: "warn", event: "key_use_not_stored", ...describeCause(error) });
   }
+}
+
+/** Pause between two rounds, in milliseconds. */
+const ROUND_PAUSE_MS = 2_000;
+
+/** Pause between two steps of a round, in milliseconds, so that requests are served in between. */
+const STEP_PAUSE_MS = 20;
+
+type SummedGateway = Pick<Gateway, "store" | "log">;
+
+/**
+ * Updates the sums every two seconds, in steps of 2,000 entries that take some milliseconds each. Returns a function
+ * that stops it.
+ */
+export function startSummingUp(current: () => SummedGateway, { roundMs = ROUND_PAUSE_MS } = {}): () => void {
+  let hasEnded = false;
+  let isFailing = false;
+  let timer = setTimeout(round, roundMs);
+
+  async function round(): Promise<void> {
+    const { store, log } = current();
+    try {
+      while (!hasEnded && await store.ledger.sumUp()) {
+        await new Promise((resolve) => setTimeout(resolve, STEP_PAUSE_MS));
+      }
+      isFailing = false;
+    } catch (error) {
+      // A failure is logged once, however long the database is unreachable.
+      if (!hasEnded && !isFailing) log({ level: "warn", event: "sums_failed", ...describeCause(error) });
+      isFailing = true;
+    }
+    if (!hasEnded) timer = setTimeout(round, roundMs);
+  }
+
+  return () => {
+    hasEnded = true;
+    clearTimeout(timer);
+  };
+}
+
+const FIRST_ROUND_MS = 60_000;
+/** Interval between two rounds, in milliseconds. */
+const ROUND_INTERVAL_MS = 3_600_000;
+
+/** Pause between two steps of a round, in milliseconds, so that requests are served in between. */
+const PAUSE_MS = 20;
+
+type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
+
+/**
+ * Prunes after `firstMs` milliseconds and then every `everyMs`. Each round uses the time of the clock, but at most two
+ * intervals more than the previous round, because a clock may jump ahead. Returns a function that stops it.
+ */
+export function startPruning(
+  current: () => PrunedGateway,
+  { firstMs = FIRST_ROUND_MS, everyMs = ROUND_INTERVAL_MS } = {},
+): () => void {
+  let hasEnded = false;
+  let latest = Infinity;
+  async function round(): Promise<void> {
+    const { config, store, now, log } = current();
+    const at = Math.min(now(), latest);
+    latest = at + 2 * everyMs;
+    try {
+      const firstDay = firstKeptDay(config, at);
+      await store.operators.pruneChanges(firstDay * DAY_MS);
+      while (!hasEnded && await store.ledger.prune(firstDay)) await pause();
+    } catch (error) {
+      if (!hasEnded) log({ level: "warn", event: "prune_failed", ...describeCause(error) });
+    }
+  }
+  const first = setTimeout(round, firstMs);
+  const others = setInterval(round, everyMs);
+  return () => {
+    hasEnded = true;
+    clearTimeout(first);
+    clearInterval(others);
+  };
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 }

@@ -27,7 +27,7 @@ export async function models(
   switch (command) {
     case "models import": {
       if (values.only !== undefined && !switches.has("catalog")) {
-        throw new UsageError("Expected --catalog together with --only");
+        throw new UsageError("Cannot use --only without --catalog");
       }
       const list = await readList(operand);
       if (!switches.has("catalog")) return compare(config, list, { isJson, name: operand });

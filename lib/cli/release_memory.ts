@@ -23,7 +23,6 @@ const MIB = 1024 * 1024;
 
 /** Measurements and actions of the release. */
 export interface MemoryReleaseParts {
-  /** Number of requests in flight. */
   running: () => number;
   /** Size of the heap, in bytes. */
   heapBytes: () => number;

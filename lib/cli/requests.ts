@@ -8,6 +8,7 @@ import {
   type RequestParts,
   type RequestTexts,
 } from "../billing/reports/requests.ts";
+import { present } from "../protocols/members.ts";
 import type { RequestLine } from "../billing/reports/request_schemas.ts";
 import { type Invocation, readFlags, type ReportCommand, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
@@ -17,25 +18,11 @@ import { tableText } from "./table.ts";
 /** Pause between two reads of new entries, in milliseconds. */
 const POLL_MS = 1_000;
 
-/** Parameters of the search by the names of their flags. */
-const PARAMETERS = {
-  since: "since",
-  until: "until",
-  key: "key",
-  group: "group",
-  model: "model",
-  upstream: "upstream",
-  endpoint: "endpoint",
-  status: "status",
-  reason: "reason",
-  user: "user",
-  tag: "tag",
-  "min-cost": "min_cost_usd",
-  "min-ms": "min_ms",
-  sort: "sort",
-  limit: "limit",
-  cursor: "cursor",
-} as const satisfies Partial<Record<keyof Invocation["values"], keyof RequestTexts>>;
+/** Parameters of the search that are flags of the same name. */
+const FLAGS = [
+  ...["since", "until", "key", "group", "model", "upstream", "endpoint", "status", "reason"] as const,
+  ...["user", "tag", "sort", "limit", "cursor"] as const,
+];
 
 /** Prints the requests that match the flags. @throws {UsageError} if a flag cannot be read */
 export function requests({ config, values, switches }: ReportCommand): Promise<number> {
@@ -75,11 +62,8 @@ async function follow(parts: RequestParts, texts: RequestTexts, format: Format):
 }
 
 function textsOf({ values, switches }: Pick<Invocation, "values" | "switches">): RequestTexts {
-  const texts: RequestTexts = {};
-  for (const [flag, name] of Object.entries(PARAMETERS)) {
-    const text = values[flag as keyof typeof PARAMETERS];
-    if (text !== undefined) texts[name] = text;
-  }
+  const texts: RequestTexts = present({ min_cost_usd: values["min-cost"], min_ms: values["min-ms"] });
+  for (const name of FLAGS) if (values[name] !== undefined) texts[name] = values[name];
   return switches.has("failed") ? { ...texts, failed: "true" } : texts;
 }
 
@@ -89,7 +73,6 @@ function find(parts: RequestParts, texts: RequestTexts) {
 
 /** Titles of the table's columns. */
 const HEADER = ["RECEIVED", "KEY", "GROUP", "MODEL", "UPSTREAM", "STATUS", "OUTCOME", "MS", "COST USD", "ID"];
-/** Columns that are aligned to the right. */
 const RIGHT = [HEADER.indexOf("MS"), HEADER.indexOf("COST USD")];
 
 function cells(

@@ -4,6 +4,7 @@ import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";
 import { createDrain, type Drain } from "../server/drain.ts";
 import { loadHandlers, type Route } from "../server/router.ts";
+import { loadUpstreamModules } from "../upstreams/create_upstreams.ts";
 import { listenAll, ListenError, type Server, shutdownAll } from "./listen.ts";
 import { localAdminOf, readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
 import { openLoadedConfig } from "./loaded_config.ts";
@@ -53,7 +54,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   let signals: StopSignals | undefined;
   let code = 0;
   // A failure is ignored here: it is reported by the requests that need the module.
-  const loading = setTimeout(() => void loadHandlers(routes).catch(() => {}), LOAD_DELAY_MS);
+  const loading = setTimeout(() => void loadOthers(routes).catch(() => {}), LOAD_DELAY_MS);
   try {
     await readLocalBudgets({ store, config, now: Date.now() });
     const servers = await listenAll(current, { routes, drain });
@@ -88,6 +89,12 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     await lines.flush();
   }
   return code;
+}
+
+/** Imports the modules that no request has needed so far, one after another. */
+async function loadOthers(routes: readonly Route[]): Promise<void> {
+  await loadHandlers(routes);
+  await loadUpstreamModules();
 }
 
 interface ShutdownContext {

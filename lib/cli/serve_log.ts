@@ -12,7 +12,6 @@ export interface ServeLog {
   readonly lines: LogWriter;
   /** Alerts that log lines cause. */
   readonly alerts: Alerts;
-  /** Stops logging uncaught errors. */
   readonly stopErrorLog: () => void;
 }
 

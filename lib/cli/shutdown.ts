@@ -23,10 +23,7 @@ export interface StopSignals {
   forget: () => void;
 }
 
-/**
- * Listens for SIGINT (Ctrl-C) and, except on Windows, SIGTERM.
- * @param monotonic time in milliseconds
- */
+/** Listens for SIGINT (Ctrl-C) and, except on Windows, SIGTERM. @param monotonic time in milliseconds */
 export function listenForStopSignals(monotonic: () => number = () => performance.now()): StopSignals {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();

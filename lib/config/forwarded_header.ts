@@ -5,33 +5,10 @@ import { z } from "zod";
 const OWN_PREFIXES = ["access-control-", "proxy-", "sec-", "set-cookie", "x-sluice-"];
 
 /** Headers of one connection (RFC 9110, section 7.6.1), and those that describe the gateway's own response. */
-const OWN_NAMES = [
-  "allow",
-  "alt-svc",
-  "cache-control",
-  "connection",
-  "content-disposition",
-  "content-encoding",
-  "content-length",
-  "content-range",
-  "content-type",
-  "date",
-  "etag",
-  "keep-alive",
-  "location",
-  "retry-after",
-  "retry-after-ms",
-  "server",
-  "strict-transport-security",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "vary",
-  "www-authenticate",
-  "x-accel-buffering",
-  "x-should-retry",
-];
+const OWN_NAMES =
+  `allow alt-svc cache-control connection content-disposition content-encoding content-length content-range
+  content-type date etag keep-alive location retry-after retry-after-ms server strict-transport-security te trailer
+  transfer-encoding upgrade vary www-authenticate x-accel-buffering x-should-retry`.split(/\s+/);
 
 /** Returns a header, or a prefix of headers, that a pattern matches but must not. */
 function forbiddenHeader(pattern: string): string | undefined {

@@ -28,7 +28,6 @@ export const PLAIN_VARIABLES: ReadonlySet<string> = new Set(["SLUICE_EPHEMERAL",
 /** Largest configuration, in characters. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 
-/** Flags that override the configuration. */
 const OVERRIDES = ["hostname", "port", "admin-port", "store", "limits-store"] as const;
 
 /** Command line flags as text. */

@@ -127,7 +127,6 @@ class ConfigReloader implements Reloader {
   /** Active version of the store's configuration; `undefined`: the node's own file is active. */
   #sharedVersion: number | undefined;
   #running: Promise<ReloadResult> | undefined;
-  /** The reload that follows the running one. */
   #next: Promise<ReloadResult> | undefined;
   /** The highest-ranking cause of the next reload. */
   #nextCause: ReloadCause = { trigger: "store" };

@@ -26,7 +26,6 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
   ];
 }
 
-/** Protocols that at least one vendor speaks. */
 const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(protocolsOf));
 
 /** Requires a shared store for a shared configuration. */
@@ -171,7 +170,6 @@ function webhookProblem(variable: string, value: string | undefined): string | u
   return `The environment variable "${variable}" must hold an http or https address without a user`;
 }
 
-/** Addresses that listen on all interfaces. */
 const WILDCARD_ADDRESSES: readonly string[] = ["0.0.0.0", "::"];
 
 /** Returns whether two addresses are the same, so that one process cannot listen on both. */

@@ -29,11 +29,7 @@ export interface Check {
   run: CheckFunction;
 }
 
-/**
- * Runs a check, and may return a note.
- * @throws {Mismatch} if the check fails
- * @throws {Skip} if it does not apply
- */
+/** Runs a check, and may return a note. @throws {Mismatch} if the check fails @throws {Skip} if it does not apply */
 export type CheckFunction = (context: SuiteContext) => Promise<string | void>;
 
 /** Checks of a part by their ids, without the name of the part. */

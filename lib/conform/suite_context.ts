@@ -18,7 +18,6 @@ export interface Subject {
   embeddingModel?: string;
   /** Absent: reranking is not tested. */
   rerankModel?: string;
-  /** Timeout of a request, in milliseconds. */
   timeoutMs: number;
   /** Size of a body that the gateway must refuse as too large, in bytes; absent: 34 MiB. */
   largeBytes?: number;

@@ -46,7 +46,6 @@ interface ChartOptions {
   /** Description for screen readers. */
   label: string;
   steps: readonly ChartStep[];
-  /** Formats a value of the vertical axis. */
   format: (value: number) => string;
 }
 

@@ -116,7 +116,6 @@ function pythonLines(members: JsonObject): string {
   return Object.entries(members).map(([name, value]) => `    ${name}=${python(value ?? null, "    ")},`).join("\n");
 }
 
-/** Formats a value as a Python literal. */
 function python(value: Json, indent: string): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -128,7 +128,6 @@ const STATE_CLASSES: Readonly<Record<string, string>> = {
 export function Table({ columns, rows, total, empty }: {
   columns: readonly string[];
   rows: readonly (readonly Cell[])[];
-  /** The last row. */
   total?: readonly Cell[];
   /** Text that is shown if there are no rows. */
   empty: string;

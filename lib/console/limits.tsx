@@ -6,7 +6,6 @@ import type { LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { Count, Share, Table } from "./format.tsx";
 
-/** Units of limits, for display. */
 const UNIT_TEXTS = {
   requests: "Requests in 60 s",
   tokens: "Tokens in 60 s",

@@ -15,7 +15,6 @@ import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./
 import { TargetState } from "./models.tsx";
 import { figureCells, OverviewCharts, type OverviewData, wholeSpan } from "./overview_charts.tsx";
 
-/** Periods that can be chosen. */
 const PERIODS = {
   "1h": { text: "1 hour", unit: "minute", length: 1, count: 60 },
   "24h": { text: "24 hours", unit: "hour", length: 1, count: 24 },

@@ -124,8 +124,9 @@ async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnsw
   const events = new SseReader();
   const decoder = new TextDecoder();
   for await (const chunk of body) {
-    yield events.push(decoder.decode(chunk, { stream: true })).map(({ data }) => answer.addEvent(data)).join("");
+    yield answer.addFrames(events.push(decoder.decode(chunk, { stream: true })));
   }
+  yield answer.addFrames("end");
 }
 
 /**

@@ -61,7 +61,6 @@ export function testFromForm(request: Request, context: RouteContext): Promise<R
 interface TestResult {
   /** HTTP status that a client would get. */
   status: number;
-  /** Duration, in milliseconds. */
   ms: number;
   requestId: string;
   /** The ledger entry; absent if it is not there yet. */

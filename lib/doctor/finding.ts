@@ -17,7 +17,6 @@ export interface Finding {
 
 /** Collects the findings about one subject. */
 export interface Notes {
-  /** All findings so far. */
   readonly found: Finding[];
   ok(what: string): void;
   warn(what: string, advice: string): void;

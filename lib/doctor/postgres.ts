@@ -54,7 +54,6 @@ export async function checkPostgres(
   return notes.found;
 }
 
-/** Remedies by the SQLSTATE of the error. */
 const REMEDIES: Readonly<Record<string, string>> = {
   "53300": "Raise max_connections, or the CONNECTION LIMIT of the role and the database",
   "57014": "Remove statement_timeout from the role and the database: the gateway has time limits of its own",

@@ -67,7 +67,6 @@ interface Pacing {
   events: number;
 }
 
-/** Arrival of a test stream. */
 interface PacedStream {
   /** Arrival of each event with text, in milliseconds after the request. */
   times: number[];
@@ -75,7 +74,6 @@ interface PacedStream {
   silenceMs: number;
   /** True if the stream was complete. */
   isComplete: boolean;
-  /** Duration, in milliseconds. */
   tookMs: number;
 }
 

@@ -11,7 +11,6 @@ const OLDEST_VERSION = 7;
 /** Longest round trip that is not reported, in milliseconds. Every request with limits waits for one. */
 const MAX_ROUND_TRIP_MS = 5;
 
-/** Settings that the check needs. */
 type RedisSettings = Pick<Config, "limits_store" | "nodes">;
 
 /** Checks the server without storing anything. Returns no findings if limits are counted in memory. */

@@ -88,7 +88,6 @@ async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamChec
   return true;
 }
 
-/** Reports the transport that requests use. */
 function reportTransport(
   notes: Notes,
   { host, base, options }: { host: HttpUpstreamConfig; base: string; options: UpstreamCheckOptions },

@@ -289,7 +289,6 @@ function typeHeaders(request: FaultRequest): { headers: Record<string, string> }
   return { headers: typeOf(request) };
 }
 
-/** Writes the head of an answer. */
 function head(headers: Record<string, string>, status = 200): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return `HTTP/1.1 ${status} ${status === 200 ? "OK" : REASON_PHRASE}\r\n${lines}\r\n`;

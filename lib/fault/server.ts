@@ -41,7 +41,6 @@ export class FaultServer implements AsyncDisposable {
   /** Aborts when the server stops. */
   readonly #stopping = new AbortController();
   readonly #open = new Set<Deno.TcpConn>();
-  /** The connections being served. */
   readonly #serving = new Set<Promise<void>>();
   #busy = 0;
   #sent = 0;
@@ -65,7 +64,6 @@ export class FaultServer implements AsyncDisposable {
     return this.#open.size;
   }
 
-  /** Number of answers in progress. */
   get busy(): number {
     return this.#busy;
   }

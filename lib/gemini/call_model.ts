@@ -1,14 +1,17 @@
 /** Serves Gemini's methods of models: `POST /v1beta/models/{model}:{method}`. */
 import { GatewayError } from "../errors.ts";
-import { documentSize, type JsonObject, writeMembersSliced } from "../json/mod.ts";
-import { gemini, inCamelCase, withoutRepeatedResults } from "../protocols/gemini/mod.ts";
+import { documentSize, isObject, type JsonObject, writeMembersSliced } from "../json/mod.ts";
+import { gemini, inCamelCase, readSteps, withoutRepeatedResults } from "../protocols/gemini/mod.ts";
 import { arrayFraming } from "../protocols/gemini/array_framing.ts";
 import { serve } from "../request/serve.ts";
-import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
+import { LONG_REQUEST_BYTES, runSlicedNow, yieldToEventLoop } from "../scheduler.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
-import { countTokens } from "./count_tokens.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { findModel } from "../request/candidates.ts";
+import { countingPermissions, countInput } from "../request/count_tokens.ts";
+import { jsonResponse } from "../server/json_response.ts";
 
 /** Gemini's protocol with streams as JSON arrays, which clients get without `alt=sse`, as from Google. */
 const geminiArrays = { ...gemini, framing: arrayFraming, keepAlive: "\n" };
@@ -101,4 +104,20 @@ class NamedBody implements JsonBody {
   get utf8(): NonNullable<JsonBody["utf8"]> | undefined {
     return this.#body.utf8;
   }
+}
+
+/**
+ * Counts system instruction, tools, contents and media in o200k tokens. The body has only the contents, or a complete
+ * request as `generateContentRequest`.
+ * @throws {GatewayError} as `serve` before admission
+ */
+async function countTokens(request: Request, context: RouteContext, model: string): Promise<Response> {
+  const body = await context.readJson();
+  const value = inCamelCase(body.value);
+  const { generateContentRequest: fullRequest } = value;
+  const counted = { ...isObject(fullRequest) ? fullRequest : value, model, stream: false };
+  checkBody(gemini.schema, counted);
+  const prompt = await runSlicedNow(readSteps(counted, countingPermissions(context)));
+  findModel(model, context);
+  return jsonResponse({ totalTokens: await countInput(prompt, { context, body, signal: request.signal }) });
 }

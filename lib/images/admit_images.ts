@@ -11,10 +11,7 @@ import { costOfExtras, pricesAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
 import { longestMs } from "../request/targets.ts";
 
-/**
- * Reserves limits and budget for all images of a request at their requested size.
- * @throws {GatewayError} `limited`
- */
+/** Reserves limits and budget for all images of a request at their requested size. @throws {GatewayError} `limited` */
 export async function admitImages(
   { input, output, extras }: { input: number; output: number; extras: readonly BilledExtra[] },
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },

@@ -8,7 +8,8 @@ import { NO_TOKENS } from "../store/days.ts";
 import { makesImagesHere } from "./admit_and_start.ts";
 import type { ImageWork } from "./image_work.ts";
 import { pieceStream } from "./json_chunks.ts";
-import { hashRequest } from "./request_hash.ts";
+import { isObject, type Json, writeJson } from "../json/mod.ts";
+import type { ImageRequest, InputImage } from "./types.ts";
 
 /** Base64 bytes per pixel of an uncompressed RGB image: 3 * 4 / 3. */
 const BYTES_PER_PIXEL = 4;
@@ -101,4 +102,33 @@ async function makeOrSettle(
     else await meter.fail(error.status, reasonOf(error));
     throw thrown;
   }
+}
+
+/**
+ * Returns the SHA-256 of a request in hexadecimal. Boundaries, file names and the order of members do not affect it.
+ */
+export async function hashRequest({ images, mask, rest, ...request }: ImageRequest): Promise<string> {
+  const canonical: Json = [
+    sortMembers({ ...request, size: { ...request.size } }),
+    sortMembers(rest),
+    await Promise.all(images.map(hashImage)),
+    mask === undefined ? null : await hashImage(mask),
+  ];
+  return await hashBytes(Uint8Array.from(new TextEncoder().encode(writeJson(canonical))));
+}
+
+function hashImage({ bytes }: InputImage): Promise<string> {
+  return hashBytes(bytes);
+}
+
+async function hashBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function sortMembers(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sortMembers);
+  if (!isObject(value)) return value;
+  const names = Object.keys(value).filter((name) => value[name] !== undefined).sort();
+  return Object.fromEntries(names.map((name) => [name, sortMembers(value[name] ?? null)]));
 }

@@ -48,7 +48,6 @@ export interface JobOptions {
   transfer?: Transferable[];
 }
 
-/** A task that waits or runs. */
 interface Task {
   job: CodecTask;
   files: readonly Uint8Array<ArrayBuffer>[];

@@ -81,7 +81,6 @@ interface PendingAnswer {
 /** Result of a lookup: a stored answer, this node's claim, or the hash of the request that another node has claimed. */
 type LookupResult = { answer: AnswerRecord } | { claim: HeldClaim } | { otherHash: string };
 
-/** Produces the answer of a request. */
 type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
 
 const MAX_WAITING = 32;

@@ -2,10 +2,11 @@
 import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/head.ts";
 import { type BodyPace, readPieces } from "../server/read_bytes.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import { readBoundary } from "./boundary.ts";
 import { createFormBuilder, type PartLimits } from "./form_builder.ts";
 import { MultipartParser } from "./multipart_parser.ts";
 import type { AdmissionQueue } from "../admission_queue.ts";
+import { GatewayError } from "../errors.ts";
+import { readParameters } from "./header_parameters.ts";
 
 /** Limits on reading an upload. */
 export interface MultipartRules extends PartLimits {
@@ -86,4 +87,38 @@ async function readForm(
   if (body !== null) await readPieces(body, { pace: rules.pace, take });
   parser.end();
   return builder.form;
+}
+
+/** RFC 2046, section 5.1.1: 1 to 70 characters, not ending with a space. */
+const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
+
+/**
+ * Returns the boundary of a form.
+ * @throws {GatewayError} `unsupported_media_type` for anything but a form, `invalid` for a missing or malformed boundary
+ */
+function readBoundary(headers: Headers): string {
+  const type = headers.get("content-type") ?? "";
+  if (!/^multipart\/form-data[ \t]*(?:;|$)/i.test(type)) {
+    throw new GatewayError(
+      "unsupported_media_type",
+      "Cannot read this body: send a form, with Content-Type: multipart/form-data",
+    );
+  }
+  const boundary = boundaryOf(type);
+  if (boundary === undefined) throw invalid("its Content-Type has no boundary");
+  if (!BOUNDARY.test(boundary)) throw invalid("its boundary is not 1 to 70 of the characters that RFC 2046 allows");
+  return boundary;
+}
+
+function boundaryOf(type: string): string | undefined {
+  try {
+    return readParameters(type).get("boundary");
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw invalid(`${cause.message} in its Content-Type`, cause);
+  }
+}
+
+function invalid(why: string, cause?: unknown): GatewayError {
+  return new GatewayError("invalid", `Cannot read the form: ${why}`, { cause });
 }

@@ -51,20 +51,10 @@ const sharedSchema = z.looseObject(sharedFields);
 export type SharedBody = z.output<typeof sharedSchema> & { quality?: string | null };
 
 /** Members that the gateway reads. All others go to `rest`, except spellings of these that differ only in case. */
-const READ_MEMBERS: ReadonlySet<string> = new Set([
-  "model",
-  "prompt",
-  "quality",
-  "n",
-  "size",
-  "output_format",
-  "output_compression",
-  "background",
-  "response_format",
-  "stream",
-  "partial_images",
-  "user",
-]);
+const READ_MEMBERS: ReadonlySet<string> = new Set(
+  `model prompt quality n size output_format output_compression background response_format stream partial_images user`
+    .split(/\s+/),
+);
 
 /**
  * Checks only the model id. It is checked first, because the error for an unknown or unsuitable model is more useful.

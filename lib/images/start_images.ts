@@ -142,7 +142,6 @@ export interface RequestWatchOptions {
   drains: () => boolean;
   /** Aborts when the process ends. Its reason is the error for the client. */
   interrupted: AbortSignal;
-  /** Time limit in milliseconds. */
   totalMs: number;
 }
 

@@ -13,7 +13,6 @@ export interface MemoryLimiter extends Limiter {
 
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
-/** The reservation of an admitted request. */
 interface Reserved {
   /**
    * Emptied at the end: the old table of a `Map` that has grown keeps deleted values until a full garbage collection.

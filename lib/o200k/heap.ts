@@ -9,7 +9,6 @@ export class Heap {
     this.#keys = new Float64Array(capacity);
   }
 
-  /** Removes all keys. */
   clear(): void {
     this.#size = 0;
   }

@@ -47,7 +47,6 @@ export interface RequestMetrics {
   exceeded(): void;
   /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
   attempted(attempt: AttemptLabels, seconds: number): void;
-  /** Counts a change of a circuit breaker. */
   breakerChanged(change: BreakerLabels): void;
 }
 

@@ -11,11 +11,12 @@ import { embeddingsSchema } from "../retrieval/read_embeddings.ts";
 import { rerankSchema } from "../retrieval/read_rerank.ts";
 import { describePaths, jsonSchema, type Operation } from "./operation.ts";
 import * as answers from "./schemas.ts";
+import { jsonWithEtag } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
 
 /** Note on routes whose parameter may be a vendor or a model. */
 const ESCAPED_ID_NOTE = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
-/** Query parameters of lists with pages. */
 const PAGE_PARAMETERS = {
   limit: "Maximum number of models in the answer, 1 to 1000. Default: all",
   after_id: "Id of a model: list those after it",
@@ -207,4 +208,15 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
       },
     },
   };
+}
+
+/** Documents that were built, by whether image requests must name their quality. */
+const documents = new Map<boolean, JsonObject>();
+
+/** Returns the description that fits the configuration. It is built at the first request for it. */
+export function serveOpenapi(request: Request, { gateway: { config } }: RouteContext): Promise<Response> {
+  const needsQuality = config.images.default_quality === undefined;
+  let document = documents.get(needsQuality);
+  if (document === undefined) documents.set(needsQuality, document = openapiDocument({ needsQuality }));
+  return jsonWithEtag(request, document);
 }

@@ -3,23 +3,33 @@ import type { ErrorKind, GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { ErrorReply } from "./codec.ts";
 
-/** `type` and default `code` of an OpenAI error body, by kind. */
-const OPENAI: Readonly<Record<ErrorKind, readonly [type: string, code: string | null]>> = {
-  invalid: ["invalid_request_error", null],
-  unauthenticated: ["invalid_request_error", "invalid_api_key"],
-  forbidden: ["invalid_request_error", "access_denied"],
-  not_found: ["invalid_request_error", "not_found"],
-  method_not_allowed: ["invalid_request_error", "method_not_allowed"],
-  too_slow: ["invalid_request_error", "request_timeout"],
-  too_large: ["invalid_request_error", "request_too_large"],
-  unsupported_media_type: ["invalid_request_error", "unsupported_media_type"],
-  upgrade_required: ["invalid_request_error", "upgrade_required"],
-  limited: ["rate_limit_error", "rate_limit_exceeded"],
-  exhausted: ["rate_limit_error", "rate_limit_exceeded"],
-  internal: ["server_error", "internal_error"],
-  upstream: ["server_error", "upstream_error"],
-  overloaded: ["server_error", "overloaded"],
-  timeout: ["server_error", "timeout"],
+/**
+ * `type` and default `code` of an OpenAI error body, `type` of an Anthropic one, and `status` of a Google one, by kind.
+ * https://cloud.google.com/apis/design/errors#error_codes
+ */
+const NAMES: Readonly<
+  Record<ErrorKind, readonly [openai: string, code: string | null, anthropic: string, google: string]>
+> = {
+  invalid: ["invalid_request_error", null, "invalid_request_error", "INVALID_ARGUMENT"],
+  unauthenticated: ["invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"],
+  forbidden: ["invalid_request_error", "access_denied", "permission_error", "PERMISSION_DENIED"],
+  not_found: ["invalid_request_error", "not_found", "not_found_error", "NOT_FOUND"],
+  method_not_allowed: ["invalid_request_error", "method_not_allowed", "invalid_request_error", "UNIMPLEMENTED"],
+  too_slow: ["invalid_request_error", "request_timeout", "timeout_error", "DEADLINE_EXCEEDED"],
+  too_large: ["invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"],
+  unsupported_media_type: [
+    "invalid_request_error",
+    "unsupported_media_type",
+    "invalid_request_error",
+    "INVALID_ARGUMENT",
+  ],
+  upgrade_required: ["invalid_request_error", "upgrade_required", "invalid_request_error", "FAILED_PRECONDITION"],
+  limited: ["rate_limit_error", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"],
+  exhausted: ["rate_limit_error", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"],
+  internal: ["server_error", "internal_error", "api_error", "INTERNAL"],
+  upstream: ["server_error", "upstream_error", "api_error", "INTERNAL"],
+  overloaded: ["server_error", "overloaded", "overloaded_error", "UNAVAILABLE"],
+  timeout: ["server_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED"],
 };
 
 /** `type` and `code` of an OpenAI error body, for codes of the gateway that OpenAI has under other names. */
@@ -29,44 +39,6 @@ const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]>
   ["rate_limit_tokens", ["tokens", "rate_limit_exceeded"]],
   ["concurrency_limit", ["requests", "rate_limit_exceeded"]],
 ]);
-
-/** `type` of an Anthropic error body, by kind. */
-const ANTHROPIC: Readonly<Record<ErrorKind, string>> = {
-  invalid: "invalid_request_error",
-  unauthenticated: "authentication_error",
-  forbidden: "permission_error",
-  not_found: "not_found_error",
-  method_not_allowed: "invalid_request_error",
-  too_slow: "timeout_error",
-  too_large: "request_too_large",
-  unsupported_media_type: "invalid_request_error",
-  upgrade_required: "invalid_request_error",
-  limited: "rate_limit_error",
-  exhausted: "rate_limit_error",
-  internal: "api_error",
-  upstream: "api_error",
-  overloaded: "overloaded_error",
-  timeout: "timeout_error",
-};
-
-/** `status` of a Google error body, by kind. https://cloud.google.com/apis/design/errors#error_codes */
-const GOOGLE: Readonly<Record<ErrorKind, string>> = {
-  invalid: "INVALID_ARGUMENT",
-  unauthenticated: "UNAUTHENTICATED",
-  forbidden: "PERMISSION_DENIED",
-  not_found: "NOT_FOUND",
-  method_not_allowed: "UNIMPLEMENTED",
-  too_slow: "DEADLINE_EXCEEDED",
-  too_large: "INVALID_ARGUMENT",
-  unsupported_media_type: "INVALID_ARGUMENT",
-  upgrade_required: "FAILED_PRECONDITION",
-  limited: "RESOURCE_EXHAUSTED",
-  exhausted: "RESOURCE_EXHAUSTED",
-  internal: "INTERNAL",
-  upstream: "INTERNAL",
-  overloaded: "UNAVAILABLE",
-  timeout: "DEADLINE_EXCEEDED",
-};
 
 const GOOGLE_TYPE_PREFIX = "type.googleapis.com/google.rpc.";
 
@@ -96,7 +68,7 @@ export interface GoogleError {
 
 /** Returns an OpenAI error, for a response or inside a stream. */
 export function openaiError(error: GatewayError): OpenaiError {
-  const [type, code] = OPENAI[error.kind];
+  const [type, code] = NAMES[error.kind];
   const [knownType, knownCode] = OPENAI_BY_CODE.get(error.code ?? "") ?? [];
   return {
     message: error.message,
@@ -116,7 +88,7 @@ export function anthropicError(error: GatewayError): AnthropicError {
   const needsNoName = error.param === undefined || isTooLong || text.startsWith(error.param);
   const message = needsNoName ? text : `${error.param}: ${text}`;
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
-  return { type: ANTHROPIC[error.kind], message, ...details };
+  return { type: NAMES[error.kind][2], message, ...details };
 }
 
 /** Returns an error response in OpenAI's shape. */
@@ -153,7 +125,7 @@ export function googleError(error: GatewayError): GoogleError {
   return {
     code: error.status,
     message: error.message,
-    status: GOOGLE[error.kind],
+    status: NAMES[error.kind][3],
     ...(details.length > 0 && { details }),
   };
 }

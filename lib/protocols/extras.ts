@@ -59,15 +59,9 @@ export interface ExtrasTable {
 }
 
 /** Members of hosted tools and items that refer to vendor state, unless their value is an object. */
-const STATE_MEMBERS: ReadonlySet<string> = new Set([
-  "vector_store_ids",
-  "file_id",
-  "file_ids",
-  "container_id",
-  "skill_id",
-  "container",
-  "fileSearchStoreNames",
-]);
+const STATE_MEMBERS: ReadonlySet<string> = new Set(
+  `vector_store_ids file_id file_ids container_id skill_id container fileSearchStoreNames`.split(/\s+/),
+);
 
 /** Names of the members that tools of all protocols have, at any depth. */
 const TOOL_MEMBERS: ReadonlySet<string> = new Set([

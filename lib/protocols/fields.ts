@@ -114,10 +114,7 @@ export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max
 /** Validators of whole bodies, by schema. */
 const bodyValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
-/**
- * Checks a request body without copying it.
- * @throws {GatewayError} `invalid`, naming the first invalid member
- */
+/** Checks a request body without copying it. @throws {GatewayError} `invalid`, naming the first invalid member */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
   let accepts = bodyValidators.get(schema);
   if (accepts === undefined) bodyValidators.set(schema, accepts = fastPathValidator(schema));

@@ -31,17 +31,13 @@ export function plainSizes(
 }
 
 /** Messages and tools that are decoded once, at the first access. */
-class LazyContents {
-  readonly #decode: () => Contents;
-  #decoded: Contents | undefined;
+interface LazyContents {
+  readonly decode: () => Contents;
+  decoded?: Contents;
+}
 
-  constructor(decode: () => Contents) {
-    this.#decode = decode;
-  }
-
-  get decoded(): Contents {
-    return this.#decoded ??= this.#decode();
-  }
+function decodedOf(contents: LazyContents): Contents {
+  return contents.decoded ??= contents.decode();
 }
 
 /** The member with the contents of a prompt. Spread copies lack it: they have messages and tools as usual members. */
@@ -54,13 +50,13 @@ const CONTENTS = Symbol("contents");
 const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = {
   messages: {
     get() {
-      return this[CONTENTS].decoded.messages;
+      return decodedOf(this[CONTENTS]).messages;
     },
     enumerable: true,
   },
   tools: {
     get() {
-      return this[CONTENTS].decoded.tools;
+      return decodedOf(this[CONTENTS]).tools;
     },
     enumerable: true,
   },
@@ -71,7 +67,7 @@ type Settings = Omit<Prompt, keyof Contents>;
 
 /** Turns `settings` into a prompt whose messages and tools are decoded at the first access, and returns it. */
 export function plainPrompt(settings: Settings, plain: PlainSizes, decode: () => Contents): Prompt {
-  return withContents(settings, plain, new LazyContents(decode));
+  return withContents(settings, plain, { decode });
 }
 
 function withContents(settings: Settings, plain: PlainSizes, contents: LazyContents): Prompt {

@@ -15,10 +15,7 @@ export interface SharedResponses {
    * logged. Never rejects.
    */
   put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void>;
-  /**
-   * Finds a response and renews its lifetime.
-   * @throws {GatewayError} `overloaded` if the store does not answer
-   */
+  /** Finds a response and renews its lifetime. @throws {GatewayError} `overloaded` if the store does not answer */
   find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined>;
   /**
    * Finds the response with an output item and renews its lifetime.

@@ -40,7 +40,6 @@ export interface RecentResponsesOptions {
   dropped?: (owner: string, response: KeptResponse) => void;
 }
 
-/** A stored response. */
 interface Entry {
   readonly owner: string;
   /** API key that the bytes count for. */
@@ -128,7 +127,6 @@ export class RecentResponses {
     return this.#markUsed(this.#items.get(keyOf(owner, itemId)));
   }
 
-  /** Deletes a response. */
   remove(owner: string, id: string): void {
     this.#remove(keyOf(owner, id));
   }

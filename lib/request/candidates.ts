@@ -14,9 +14,7 @@ import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences }
 import { checkModelRules } from "./rules.ts";
 import { findPermitted } from "../catalog/catalog.ts";
 
-/**
- * A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request.
- */
+/** A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request. */
 export interface Candidate extends RequestPrices {
   model: Model;
   /** The prompt, adapted to the model. */

@@ -359,7 +359,6 @@ export class BodyEdits {
     this.#texts[name] = undefined;
   }
 
-  /** Replaces a member. */
   set(name: string, value: Json): void {
     this.#values[name] = value;
     this.#texts[name] = writeJson(value);

@@ -71,7 +71,6 @@ function sum({ fixed, messages }: { fixed: number; messages: number[] }): number
 /** A prompt without its oldest turns. */
 export interface Truncated {
   prompt: Prompt;
-  /** Number of removed messages. */
   dropped: number;
   /** Size of the removed messages in tokens. */
   tokens: number;

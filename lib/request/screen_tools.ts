@@ -12,7 +12,6 @@ import {
 } from "../protocols/extras.ts";
 import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 
-/** A list of tools after screening. */
 interface ScreenedList {
   /** The tools that stay. */
   tools: Json[];
@@ -37,7 +36,6 @@ export class ToolScreening {
   readonly #table: ExtrasTable;
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
-  /** Names of removed tools. */
   readonly #removed = new Set<string>();
 
   constructor({ value, scanned, table, permissions, edits }: ToolScreeningParts) {

@@ -97,7 +97,6 @@ export class RequestState {
     this.signal.throwIfAborted();
   }
 
-  /** Records that a target is called. */
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
     this.attempt = attempt;
     this.dropped = dropped;

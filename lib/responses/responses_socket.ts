@@ -103,7 +103,6 @@ interface SocketOptions {
   monotonic: () => number;
 }
 
-/** Queued messages of one stream. */
 type WaitingMessages = CreateMessage[];
 
 class ResponsesSocket {

@@ -9,7 +9,10 @@ import { compactedResponse, type Compaction, needsSummary, summaryBody } from ".
 import { recallBody } from "./recall_body.ts";
 import { connectionMemory, keyMemory, type ResponseMemory } from "./response_memory.ts";
 import { turnOf } from "./turn.ts";
-import { warmUp } from "./warm_up.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { findModel } from "../request/candidates.ts";
+import { formatFrames } from "../server/sse.ts";
+import { streamHeaders } from "../server/json_response.ts";
 
 /**
  * Answers `POST /v1/responses`.
@@ -50,4 +53,38 @@ export function memoryOf(request: Request, { gateway: { recall }, caller }: Rout
   const secret = readBearerKey(request.headers.get("authorization") ?? "") ?? "";
   const shared = keyMemory(recall, { keyId, secret });
   return turn === undefined ? shared : connectionMemory(turn.local, shared);
+}
+
+/** Placeholder for an empty input, which is allowed only in warm-ups. */
+const NO_INPUT = "-";
+
+/**
+ * Answers a warm-up, in which a client sends the beginning of its next request, with an empty response, and stores the
+ * input. No model is called, and it costs nothing.
+ * @throws {GatewayError} as `serve` before anything is reserved
+ */
+async function warmUp(context: RouteContext): Promise<Response> {
+  const { value } = await context.readJson();
+  const { gateway, keeper, requestId } = context;
+  const { input = [] } = value;
+  const request = Array.isArray(input) && input.length === 0 ? { ...value, input: NO_INPUT } : value;
+  checkBody(responses.schema, request);
+  const prompt = responses.readPrompt(request);
+  const model = findModel(prompt.model, context);
+  const createdAt = Math.floor(gateway.now() / 1000);
+  const writer = responses.writer({
+    requestId,
+    createdAt,
+    model: model.id,
+    request,
+    prompt,
+    ...(keeper !== undefined && { keeper }),
+  });
+  const frames = [
+    ...writer.push({ type: "start" }),
+    ...writer.push({ type: "finish", reason: "end", usage: { prompt: 0, completion: 0 } }),
+    ...writer.end(),
+  ];
+  await keeper?.written?.();
+  return new Response(formatFrames(frames), { headers: streamHeaders({}) });
 }

@@ -47,7 +47,6 @@ export const embeddingsSchema = z.looseObject({
   provider: providerField.nullish(),
 });
 
-/** The members that the gateway reads. */
 interface EmbeddingsBody {
   input: string | string[] | number[] | number[][];
   dimensions?: number | null;

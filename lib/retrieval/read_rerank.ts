@@ -23,7 +23,6 @@ export const rerankSchema = z.looseObject({
   provider: providerField.nullish(),
 });
 
-/** The members that the gateway reads. */
 interface RerankBody {
   query: string;
   documents: (string | { text: string })[];

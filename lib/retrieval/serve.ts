@@ -9,8 +9,19 @@ import { checkEmbeddingsBody, readEmbeddings } from "./read_embeddings.ts";
 import { checkRerankBody, readRerank } from "./read_rerank.ts";
 import { type RetrievalAnswer, sendRetrieval } from "./send.ts";
 import { type SettledRetrieval, settleRetrieval } from "./settle.ts";
-import type { Embeddings, Reranking, RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
-import { writeEmbeddings, writeReranking } from "./write_response.ts";
+import type {
+  Embeddings,
+  EmbeddingsRequest,
+  Reranking,
+  RerankRequest,
+  RetrievalCall,
+  RetrievalRequest,
+  RetrievalUpstream,
+} from "./types.ts";
+import { byteStream } from "../images/json_chunks.ts";
+import { isObject, spliceMembers } from "../json/mod.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { JsonAnswer } from "../server/json_response.ts";
 
 /** The differences between the two endpoints. */
 interface RetrievalEndpoint<R extends RetrievalRequest, A> {
@@ -77,4 +88,40 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     context.answerHeaders.push(["x-sluice-cost", settled.cost]);
     return await write(answer, settled, context);
   });
+}
+
+/** Writes an answer with the vectors unchanged. A large answer is written in chunks. */
+function writeEmbeddings(
+  { answer: { vectors }, candidate: { model } }: RetrievalAnswer<EmbeddingsRequest, Embeddings>,
+  { tokens }: SettledRetrieval,
+  { gateway, timers }: RouteContext,
+): Response {
+  const head = '{"object":"list","data":[';
+  const items = vectors.map((vector, index) =>
+    `${index > 0 ? "," : ""}{"object":"embedding","index":${index},"embedding":${vector}}`
+  );
+  const usage = JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens });
+  const pieces = [head, ...items, `],"model":${JSON.stringify(model.id)},"usage":${usage}}`];
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  if (length <= LONG_TEXT_CHARS) return new JsonAnswer(pieces.join(""));
+  const { answer_unread_ms: unreadMs } = gateway.config.resource_limits;
+  return new Response(byteStream(pieces, { unreadMs, timers, ended() {} }), {
+    // All characters are ASCII.
+    headers: { "content-type": "application/json", "content-length": String(length) },
+  });
+}
+
+/**
+ * Writes the upstream's answer with the public id of the model. Cohere's clients need `meta`, and Jina's clients need
+ * `usage`, so a missing one is created from the billed usage.
+ */
+function writeReranking(
+  { answer: { body, value }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,
+  { tokens, searches }: SettledRetrieval,
+): Response {
+  return new JsonAnswer(spliceMembers(body, {
+    model: JSON.stringify(model.id),
+    ...(!isObject(value.usage) && { usage: JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens }) }),
+    ...(!isObject(value.meta) && { meta: JSON.stringify({ billed_units: { search_units: searches } }) }),
+  }));
 }

@@ -122,11 +122,9 @@ export class HealthTracker {
     return this.#healthOf(target).retryBudget;
   }
 
-  /**
-   * Requests a permit for one attempt.
-   * @param now time by the monotonic clock, if the caller already knows it
-   */
-  acquirePermit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
+  /** Requests a permit for one attempt. */
+  acquirePermit({ model, target, key, early }: PermitRequest): PermitDecision {
+    const now = this.#options.monotonic();
     const health = this.#healthOf(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
     const unavailable = this.#unavailability(health, { key, now, early });
@@ -287,7 +285,6 @@ export class HealthTracker {
     };
   }
 
-  /** Counts a measured speed. */
   recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
     const health = this.#healthOf(target);

@@ -212,9 +212,7 @@ class TargetAttempts<T> {
 
   #admit({ choice: { model, target } }: Candidate, early = false): Permit | undefined {
     const { health, key } = this.#parts;
-    // The first attempt begins with the request, so its time is known.
-    const now = this.#attempts === 0 ? this.#start : undefined;
-    const decision = health.acquirePermit({ model, target, key, early }, now);
+    const decision = health.acquirePermit({ model, target, key, early });
     return decision.granted ? decision.permit : undefined;
   }
 

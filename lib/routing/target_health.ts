@@ -36,7 +36,6 @@ export class TargetHealth {
   #lastSuccess: Permit | undefined;
   /** The streak that the last success ended. It is restored if that answer breaks off. */
   #endedStreak: FailureStreak | undefined;
-  /** Number of consecutive failures to connect. */
   #connectFailures = 0;
   /**
    * The client key whose trial has failed since the breaker opened, without a sign that the target fails for other

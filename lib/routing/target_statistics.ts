@@ -36,7 +36,6 @@ export class OutcomeWindow {
     return { samples: sum(this.#all), failures: sum(this.#failed) };
   }
 
-  /** Removes all requests. */
   clear(): void {
     this.#all.fill(0);
     this.#failed.fill(0);

@@ -32,7 +32,7 @@ import { startPage } from "./start_page.ts";
  */
 export function createApp(options: AppOptions): App {
   const server = createServerState(options);
-  const { drain, timers } = server;
+  const { drain } = server;
   const settingsOf = cacheSettings(options, server);
   const nextRequestId = options.nextRequestId ?? createRequestIds();
   const app: App = async (request, info) => {

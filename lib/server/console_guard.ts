@@ -11,9 +11,7 @@ import { type Addressed, type HeaderValues, hostOf } from "./head.ts";
 /** Headers that only proxies send. */
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded", "via"];
 
-/**
- * Returns whether a request can use a console. Without an admin key, only requests from this machine can have one.
- */
+/** Returns whether a request can use a console. Without an admin key, only requests from this machine can have one. */
 export function hasConsole(guarded: GuardedRequest): boolean {
   const { config, localAdmin } = guarded.gateway;
   if (config.admin !== undefined) return true;

@@ -86,7 +86,7 @@ export function readTarget(request: Addressed): RequestTarget {
   if (target.includes("%00")) {
     throw new GatewayError("invalid", "Cannot read the request target: it has a NUL character");
   }
-  const path = withoutQuery(target);
+  const [path = ""] = target.split("?", 1);
   if (!PATH.test(path)) {
     throw new GatewayError("invalid", "Cannot read the path: it has a character that must be percent-encoded");
   }
@@ -96,11 +96,6 @@ export function readTarget(request: Addressed): RequestTarget {
     throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
   }
   return { path, segments, query: target.slice(path.length + 1) };
-}
-
-function withoutQuery(target: string): string {
-  const queryStart = target.indexOf("?");
-  return queryStart < 0 ? target : target.slice(0, queryStart);
 }
 
 /** First segment of Google's paths. */
@@ -132,19 +127,10 @@ export type ErrorShape = "openai" | "anthropic" | "google";
  * have the right format, too. Nothing but the format of an error may depend on it.
  */
 export function errorShapeOf(request: Addressed): ErrorShape {
-  const path = withoutQuery(targetOf(request));
+  const path = /^https?:\/\/[^/?]*([^?]*)/i.exec(request.url)?.[1] ?? "";
   const base = /^\/(anthropic|v1beta)(?![^/#])/.exec(path)?.[1];
   if (base === "anthropic") return "anthropic";
   return base === GOOGLE_BASE || isGoogleRequest(path, request) ? "google" : "openai";
-}
-
-/** Returns the target of a request, without checking it. */
-function targetOf(request: Addressed): string {
-  const cut = cutOrigin(request.url, hostOf(request));
-  // If `Host` is empty, the server puts its own address into the URL.
-  return cut?.startsWith("/") === true
-    ? cut
-    : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
 }
 
 /** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */

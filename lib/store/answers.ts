@@ -72,7 +72,6 @@ export interface AnswerStore {
    * @returns the claim of another holder; `undefined` if the claim succeeded
    */
   claim(claim: AnswerClaim, forMs: number, after?: string): Promise<OtherClaim | undefined>;
-  /** Returns whether a request is claimed. */
   isClaimed(scope: string, key: string): Promise<boolean>;
   /** Releases the claim if it is still this holder's. */
   release(claim: Pick<AnswerClaim, "scope" | "key" | "holder">): Promise<void>;

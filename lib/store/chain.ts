@@ -12,7 +12,6 @@ export interface ChainedEntries {
   kept: KeptEntry[];
   /** The rows of the new entries, in the order of `ENTRY_COLUMNS`. */
   rows: ColumnValue[][];
-  /** The new price sheets, by version. */
   sheets: Map<number, PriceSheet>;
 }
 

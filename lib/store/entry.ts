@@ -1,6 +1,6 @@
 /** Types of ledger entries. An entry has the facts of one request and what it cost. */
 import type { Amount } from "../billing/money.ts";
-import { PROTOCOLS } from "../protocols/canonical/types.ts";
+import { type FinishReason, PROTOCOLS } from "../protocols/canonical/types.ts";
 import type { BudgetRefusal, LimitRefusal, OutageRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
 
 /** Endpoints with ledger entries. */
@@ -159,7 +159,6 @@ export interface EntryDetails {
   /** Cost at the upstream by the target's prices, in USD as a decimal string; absent: the target has none. */
   upstream_usd?: string;
   image_sizes?: ImageSizes;
-  /** Reason of a refusal or failure. */
   reason?: EntryReason;
   /** All attempts; absent unless one of them failed. */
   attempts?: readonly EntryAttempt[];
@@ -180,7 +179,6 @@ export interface EntryDetails {
   affinity?: Affinity;
   /** The client's name of the end user. */
   user?: string;
-  /** The client's tags. */
   tags?: readonly string[];
   /**
    * First day of the period, if the request counts against a budget of its end user: UTC days since 1970-01-01, 0 for a
@@ -195,25 +193,23 @@ export interface EntryDetails {
  */
 export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
 
-/** Outcome of a request: the finish reason of its answer, or how it ended otherwise. */
-export type Ending =
-  | "end"
-  | "stop_sequence"
-  | "length"
-  | "tool_use"
-  | "refusal"
-  | "pause"
+/** Outcomes of requests: the finish reason of the answer, or how the request ended otherwise. */
+export const ENDINGS = [
+  ...["end", "stop_sequence", "length", "tool_use", "refusal", "pause"] as const satisfies FinishReason[],
   /** Images: all requested ones, or some of them. */
-  | "done"
-  | "partial"
+  ...["done", "partial"] as const,
   /** The client disconnected; the delivered part is charged. */
-  | "client_disconnected"
+  "client_disconnected",
   /** An error before or within the answer. Nothing is charged. */
-  | "failed"
+  "failed",
   /** The request ended before any attempt: by a limit, a budget, a permission, as invalid, or by its client. */
-  | "refused"
+  "refused",
   /** The process ended before the request did. Nothing is charged. */
-  | "lost";
+  "lost",
+] as const;
+
+/** Outcome of a request. */
+export type Ending = typeof ENDINGS[number];
 
 /** The ledger entry of one request. */
 export interface Entry {

@@ -3,26 +3,10 @@
  * balances are computed from the entries. Amounts are in 1e-12 USD.
  */
 import type { BilledTokens, Entry, KeptEntry, MeteredEndpoint, PriceSheet } from "./entry.ts";
-export type {
-  Affinity,
-  BilledExtra,
-  BilledTokens,
-  ContextTier,
-  Ending,
-  Entry,
-  EntryAttempt,
-  EntryDetails,
-  EntryReason,
-  ImageSizes,
-  KeptEntry,
-  MeteredEndpoint,
-  PriceSheet,
-  ReasonCode,
-  UsageSource,
-} from "./entry.ts";
-export { inputTokensOf, METERED_ENDPOINTS, REASON_CODES } from "./entry.ts";
 import type { SumKind } from "./days.ts";
 import type { EntrySearch } from "./search.ts";
+
+export * from "./entry.ts";
 
 /** An amount in 1e-12 USD. */
 type Amount = Entry["cost"];
@@ -270,7 +254,6 @@ export interface LedgerStore {
   expire(now: number): Promise<string[]>;
   /** Lists the open holds, without expired ones. */
   holds(): Promise<Hold[]>;
-  /** Finds the entry of a request. */
   find(id: string): Promise<KeptEntry | undefined>;
   /**
    * Returns the keys, groups and end users that entries after a seq have charged. A call reads at most

@@ -16,7 +16,6 @@ export interface OpenOptions {
   readOnly?: boolean;
   /** Options for outages of a shared store, for a process that serves from it. */
   shared?: SharedStoreOptions;
-  /** Called after the store was migrated. */
   migrated?: (facts: Migrated) => void;
 }
 

@@ -47,7 +47,6 @@ export interface NodeReports {
 /** The additional parts of a store that several nodes use. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
-  /** Reports of the nodes about themselves. */
   readonly nodes: NodeReports;
   /** Returns whether the store is reachable, and the number of entries that wait for it. */
   reach(): StoreReach;
@@ -91,7 +90,6 @@ export interface Store {
   readonly ledger: LedgerStore;
   /** Finished answers for repeated requests. */
   readonly answers: AnswerStore;
-  /** Alerts queued for a webhook. */
   readonly alerts: AlertStore;
   /** Changes by operators, their sign-in links and ended sessions. */
   readonly operators: OperatorStore;

@@ -32,7 +32,6 @@ const COUNTS = [
   ...["completion", "reasoning", "images"],
 ];
 
-/** Columns of the sums with upstreams. */
 const UPSTREAMS = {
   names: ["key_id", "group_name", "model", "upstream", "price_version", "has_target_price"],
   figures: [...COUNTS, "cost", "overrun", "saved", "counted", "attempts", "target_cost"],

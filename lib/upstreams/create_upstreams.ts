@@ -8,14 +8,10 @@ import { startCallSpan } from "../observe/trace.ts";
 import type { RetrievalUpstream } from "../retrieval/types.ts";
 import { type AddressGuard, createAddressGuard } from "./address_guard.ts";
 import { matchHeaders } from "./answers.ts";
-import { createCanvas } from "./embedded/canvas.ts";
-import { createEmbedded } from "./embedded/echo.ts";
-import { createEmbeddedRetrieval } from "./embedded/retrieval.ts";
+import { createCanvas, createEmbedded, createEmbeddedRetrieval, loadEmbeddedModels } from "./embedded/mod.ts";
 import { ISSUER } from "./embedded/thinking.ts";
 import { createHttpUpstream } from "./http_upstream.ts";
 import { modelIssuer } from "./prepare_attempt.ts";
-import { createOpenaiImages } from "./openai_images.ts";
-import { createHttpRetrieval } from "./retrieval/http_retrieval.ts";
 import { createTransportSelector, type TransportSelector } from "./select_transport.ts";
 import type { TimeLimits } from "./transport.ts";
 import type { Upstream } from "./upstream.ts";
@@ -53,6 +49,14 @@ export function createUpstreams(
     if (retrievalHosts.has(name)) retrievalUpstreams.set(name, createRetrievalUpstream(host));
   }
   return { upstreams, imageUpstreams, retrievalUpstreams };
+}
+
+/** Imports the modules that upstreams would import with their first request, one after another. */
+export async function loadUpstreamModules(): Promise<void> {
+  await import("./translation_attempt.ts");
+  await import("./openai_images.ts");
+  await import("./retrieval/http_retrieval.ts");
+  await loadEmbeddedModels();
 }
 
 /** Closes all connections. */
@@ -128,23 +132,34 @@ function limitsOf({ timeouts }: HttpUpstreamConfig): TimeLimits {
   };
 }
 
+/** Creates an upstream whose module is imported with its first request. */
 function createRetrievalUpstream({ row, transports }: Host): RetrievalUpstream {
-  return createHttpRetrieval({
-    vendor: vendorOf(row.vendor),
-    baseUrl: baseUrlOf(row),
-    key: row.api_key,
-    limits: limitsOf(row),
-    transport: transports.open(),
-  });
+  const transport = transports.open();
+  let upstream: RetrievalUpstream | undefined;
+  const load = async () => {
+    const { createHttpRetrieval } = await import("./retrieval/http_retrieval.ts");
+    const vendor = vendorOf(row.vendor);
+    return createHttpRetrieval({ vendor, baseUrl: baseUrlOf(row), key: row.api_key, limits: limitsOf(row), transport });
+  };
+  return {
+    embed: async (call) => await (upstream ??= await load()).embed(call),
+    rerank: async (call) => await (upstream ??= await load()).rerank(call),
+    close: () => transport.close(),
+  };
 }
 
+/** Creates an upstream whose module is imported with its first request. */
 function createImageUpstream({ name, row, transports }: Host): ImageUpstream {
-  return createOpenaiImages({
-    name,
-    vendor: vendorOf(row.vendor),
-    baseUrl: baseUrlOf(row),
-    key: row.api_key,
-    limits: { ...limitsOf(row), totalMs: row.timeouts.images_total_ms },
-    transport: transports.open({ idleConnections: 0 }),
-  });
+  const transport = transports.open({ idleConnections: 0 });
+  let upstream: ImageUpstream | undefined;
+  const load = async () => {
+    const { createOpenaiImages } = await import("./openai_images.ts");
+    const limits = { ...limitsOf(row), totalMs: row.timeouts.images_total_ms };
+    const vendor = vendorOf(row.vendor);
+    return createOpenaiImages({ name, vendor, baseUrl: baseUrlOf(row), key: row.api_key, limits, transport });
+  };
+  return {
+    create: async (call) => await (upstream ??= await load()).create(call),
+    close: () => transport.close(),
+  };
 }

@@ -1,6 +1,4 @@
-/**
- * Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it.
- */
+/** Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it. */
 import type { ContentBlock, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseDocument, writeEachSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";

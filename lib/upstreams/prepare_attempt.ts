@@ -11,9 +11,11 @@ import { readLongInputs } from "./long_inputs.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { relayAttempt } from "./relay_attempt.ts";
-import { translationAttempt, writeBody } from "./translation_attempt.ts";
 import type { TimeLimits } from "./transport.ts";
 import type { Call, Upstream, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
+
+/** The module for translations; absent before the first one, so that a start does not wait for it. */
+let translations: typeof import("./translation_attempt.ts") | undefined;
 
 /** Prepares the attempts of one upstream. */
 export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "protocolFor" | "minTokens">> {
@@ -46,6 +48,7 @@ export function createAttemptMaker(
     const attemptOptions = { protocol, quirk, origin: tier === undefined ? origin : { ...origin, tier }, filter };
     try {
       if (canRelay(call, route)) return relayAttempt(call, attemptOptions);
+      const { translationAttempt, writeBody } = translations ??= await import("./translation_attempt.ts");
       const prompt = await readLongInputs(call.prompt, protocol);
       const attempt = await translationAttempt(call, prompt, attemptOptions);
       return { ...attempt, body: await writeBody(attempt.body, call) };

@@ -26,7 +26,6 @@ export interface RequestTrace {
 
 /** Options of a selector. */
 export interface TransportSelectorOptions {
-  /** Address of the upstream. */
   url: string;
   configured: TransportKind | "auto";
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */

@@ -22,7 +22,7 @@ Deno.test("alerts from the log have a known type, a sentence and complete facts"
     assertEquals(/undefined|null/.test(`${alert.subject} ${alert.text}`), false, event);
     assertEquals(Object.values(alert.data).includes("undefined"), false, event);
     // Alerts about the end of a condition are marked as such.
-    assertEquals(alert.begins, !/(closed|accepted|_up|recovered)$/.test(event), event);
+    assertEquals(alert.begins, !/(closed|accepted|_up|_readable|recovered)$/.test(event), event);
   }
   assertEquals(alertOf(line("request")), undefined);
 });
@@ -32,6 +32,7 @@ Deno.test("the end of a condition has the subject of its start", () => {
     ["breaker_opened", "breaker_closed"],
     ["upstream_key_refused", "upstream_key_accepted"],
     ["store_down", "store_up"],
+    ["store_changes_unreadable", "store_changes_readable"],
     ["limits_store_down", "limits_store_up"],
     ["ledger_failed", "ledger_recovered"],
   ] as const;
@@ -82,6 +83,7 @@ Deno.test("alerts about stores and the ledger say what follows, and why", () => 
     alertOf(line("ledger_failed", { fault: "disk full" }))?.text,
     alertOf(line("ledger_failed", { fault: "disk failed" }))?.text,
     alertOf(line("store_down", { fault: "too many connections" }))?.text,
+    alertOf(line("store_changes_unreadable", { code: "42501", fault: "permission missing" }))?.text,
   ];
   assertEquals(texts, [
     "The limits store is unreachable (OOM): each node enforces its share of the limits",
@@ -91,5 +93,7 @@ Deno.test("alerts about stores and the ledger say what follows, and why", () => 
     '(disk failed); the log has "ledger_failed"',
     "The store of keys and the ledger is unreachable (too many connections): cached keys keep working, requests with a " +
     "budget are refused",
+    "Keys or their changes cannot be read from the store (permission missing): keys that a node knows keep working for " +
+    "a while, others may not",
   ]);
 });

@@ -53,8 +53,8 @@ Deno.test("audit --changes rejects invalid input, and reports an empty log", () 
   inFolder(async (folder) => {
     await run(["keys", "add", "ci"], { folder });
     const cases: [args: string[], code: number, text: string][] = [
-      [["audit", "--limit", "5"], 2, "Expected --changes together with --limit"],
-      [["audit", "--cursor", "5"], 2, "Expected --changes together with --cursor"],
+      [["audit", "--limit", "5"], 2, "Cannot use --limit without --changes"],
+      [["audit", "--cursor", "5"], 2, "Cannot use --cursor without --changes"],
       [["audit", "--changes", "--limit", "many"], 2, "Invalid limit: expected a whole number from 1 to 1000"],
     ];
     for (const [args, code, text] of cases) {

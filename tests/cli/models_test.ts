@@ -104,7 +104,7 @@ Deno.test("models import --catalog creates a catalog file whose rows take preced
     const made = await run(["models", "import", "list.json", "--catalog", "--only", "openai/*"], { folder });
     assertEquals(made.code, 0);
     const ignored = await run(["models", "import", "list.json", "--only", "openai/*"], { folder });
-    assertEquals([ignored.code, ignored.err], [2, 'Expected --catalog together with --only; see "sluice help"\n']);
+    assertEquals([ignored.code, ignored.err], [2, 'Cannot use --only without --catalog; see "sluice help"\n']);
     assertStringIncludes(made.err, "openai/o3  pricing.prompt      0.000002  0.000001");
     assertStringIncludes(made.err, "2 models, 1 new; 2 members changed\nNew: openai/gpt-99\n");
     await Deno.writeTextFile(`${folder}/catalog.json`, made.out);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { startPruning } from "../../lib/cli/prune_schedule.ts";
+import { startPruning } from "../../lib/cli/maintenance.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { LogEntry } from "../../lib/log_events.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { startSummingUp } from "../../lib/cli/sum_schedule.ts";
+import { startSummingUp } from "../../lib/cli/maintenance.ts";
 import type { LogEntry } from "../../lib/log_events.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";

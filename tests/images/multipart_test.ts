@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
-import { readUpload } from "../../lib/images/read_upload.ts";
+import { readUpload } from "../../lib/images/read_edit.ts";
 import { createAdmissionQueue } from "../../lib/admission_queue.ts";
 import { seeded } from "../support/random.ts";
 import { rounds } from "../support/skip.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { hashRequest } from "../../lib/images/request_hash.ts";
+import { hashRequest } from "../../lib/images/answer_once.ts";
 import type { ImageRequest, InputImage } from "../../lib/images/types.ts";
 import { parseJson } from "../../lib/json/mod.ts";
 import { imageRequest } from "./request.ts";

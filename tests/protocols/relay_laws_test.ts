@@ -4,6 +4,7 @@ import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import {
   isObject,
+  type Json,
   type JsonObject,
   type ObjectText,
   parseDocument,
@@ -28,13 +29,15 @@ const STREAMS = RECORDED.map((recorded) => ({
   frames: recorded.frames.filter(({ data }) => data.trimStart().startsWith("{")),
 }));
 
-/** Returns frames without the indices, types and new ids in a chunk with calls, which a relay may correct. */
+/** Returns frames without what a relay may correct: indices, types and ids of calls, and a finish because of calls. */
 function withoutCallFixes(frames: readonly Frame[]): Frame[] {
   const fixes =
     /,"index":\d+|"index":\d+,|,"type":"(?:function|custom)"|"type":"(?:function|custom)",|,"id":"call_r1_\d+"/g;
   return frames.map(({ data, ...others }) => ({
     ...others,
-    data: data.includes('"tool_calls"') ? data.replace(fixes, "") : data,
+    data: data.includes('"tool_calls":')
+      ? data.replace(fixes, "")
+      : data.replace('reason":"tool_calls"', 'reason":"stop"'),
   }));
 }
 
@@ -110,7 +113,7 @@ Deno.test("relayed chat streams hide usage that the client did not ask for, and 
     for (const frame of frames) {
       const [out] = machine.push(frame);
       const sent = objectOf(frame.data);
-      if (sent === undefined || frame.data.includes('"tool_calls"')) continue;
+      if (sent === undefined || `${frame.data}${out?.data}`.includes('"tool_calls"')) continue;
       const isUsage = Array.isArray(sent.choices) && sent.choices.length === 0 && isObject(sent.usage);
       assertEquals(out === undefined, isUsage, name);
       if (out === undefined) continue;
@@ -193,6 +196,26 @@ Deno.test("a relayed chat stream keeps the calls of as many answers as a request
     200,
     128,
   ]);
+});
+
+Deno.test("a relayed chat answer with calls does not end like one without, unless the client named the tool", () => {
+  const call = { index: 0, id: "c", type: "function", function: { name: "a", arguments: "{}" } };
+  const end = { index: 0, delta: {}, finish_reason: "stop" };
+  const reasonsOf = (calls: Json[], request: JsonObject = {}) => {
+    const context = { ...responseContextOf("chat"), request };
+    const machine = RELAYS.chat.machine(context);
+    const choices = [{ index: 1, delta: {}, finish_reason: null }, { index: 0, delta: { tool_calls: calls } }];
+    machine.push({ data: JSON.stringify({ choices }) });
+    const streamed = machine.push({ data: JSON.stringify({ choices: [end, { ...end, index: 1 }] }) });
+    const message = { content: null, tool_calls: calls };
+    const whole = JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] });
+    const text = `${streamed[0]?.data} ${RELAYS.chat.editReply?.(scanMembers(whole), context).text}`;
+    return Array.from(text.matchAll(/"finish_reason":"(\w+)"/g), ([, reason]) => reason);
+  };
+  assertEquals(reasonsOf([call]), ["tool_calls", "stop", "tool_calls"]);
+  assertEquals(reasonsOf([]), ["stop", "stop", "stop"]);
+  const named = { type: "function", function: { name: "a" } };
+  assertEquals(reasonsOf([call], { tool_choice: named }), ["stop", "stop", "stop"]);
 });
 
 Deno.test("relayed chat streams give each call an id, unless a later piece may have it", () => {

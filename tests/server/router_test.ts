@@ -67,5 +67,5 @@ Deno.test("lazyHandler() loads its module with the first request, or with all ot
   assertEquals(await (await routes[1]?.handlers.GET?.(new Request("http://a/b"), context))?.text(), "b");
   assertEquals(loaded, ["b"]);
   await loadHandlers(routes);
-  assertEquals(loaded, ["b", "a", "b"]);
+  assertEquals(loaded, ["b", "b", "a"]);
 });

@@ -26,6 +26,8 @@ const SETTLE_MS = 2;
 const PAUSE_MS = 5;
 /** Turns of the event loop after the pauses. */
 const MORE_TURNS = 3;
+/** Least number of pauses of a call of `pass` during which intervals ring. */
+const LEAST_PAUSES = 50;
 
 /** Takes `performance.now`, `setTimeout`, `setInterval` and their kin over. `begin` in Unix milliseconds. */
 export function simulateTime(begin: number): SimulatedTime {
@@ -73,6 +75,7 @@ export function simulateTime(begin: number): SimulatedTime {
     stop: (ms) => void (passed += ms),
     async pass(ms) {
       const end = passed + ms;
+      let settledAt = passed;
       await settle();
       for (;;) {
         const next = [...timers].filter(([, { due }]) => due <= end).toSorted(([, a], [, b]) => a.due - b.due)[0];
@@ -82,6 +85,9 @@ export function simulateTime(begin: number): SimulatedTime {
         if (timer.everyMs === undefined) timers.delete(id);
         else timer.due = passed + timer.everyMs;
         timer.ring();
+        // Waiting after each ring of a short interval would take minutes for minutes.
+        if (timer.everyMs !== undefined && passed - settledAt < ms / LEAST_PAUSES) continue;
+        settledAt = passed;
         await settle();
       }
       passed = end;

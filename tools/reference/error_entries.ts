@@ -53,7 +53,7 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
   },
   too_large: {
     about: "The body or a file in it is larger than allowed",
-    see: "The message names the most bytes",
+    see: "The message names the maximum, in bytes",
     act:
       "Send less, or raise `resource_limits.json_body_bytes` or `images.uploads`, and the limit of the reverse proxy",
   },

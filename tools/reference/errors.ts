@@ -49,7 +49,8 @@ export function errorCodesPage(): string {
     "## Kinds\n",
     table(["Kind", "Status", "OpenAI type, code", "Anthropic type", "Google status", "Meaning"], kinds),
     "## Codes\n",
-    "More precise codes, in `code` of an OpenAI error and in the log. Codes of vendors are passed on, too.\n",
+    "More precise codes, in the log and in `code` of an OpenAI error. Clients get `rate_limit_exceeded` for every limit.\n" +
+    "Codes of vendors are passed on, too.\n",
     table(["Code", "Meaning"], codes),
     "## Reasons\n",
     "Each refused or failed request has a reason in the ledger, for `sluice requests --reason`.\n",

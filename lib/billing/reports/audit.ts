@@ -26,7 +26,6 @@ export interface AuditOptions {
   pause?: () => Promise<void>;
   /** Known damage of the ledger's file, which the report lists. */
   damage?: readonly string[];
-  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

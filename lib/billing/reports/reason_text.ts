@@ -145,7 +145,6 @@ function settingText(
   return set_by === "key" ? ` (${what} of its own)` : ` (group ${group}, key_${what})`;
 }
 
-/** Clauses for the outcomes of attempts. */
 const OUTCOME_TEXTS: Readonly<Record<string, string>> = {
   success: "answered",
   failure: "failed",

@@ -1,6 +1,6 @@
 /** Types of requests in reports and searches, and the schemas that describe them in the admin API. */
 import { z } from "zod";
-import { type EntryAttempt, type EntryReason, REASON_CODES } from "../../store/ledger.ts";
+import { ENDINGS, type EntryAttempt, type EntryReason, REASON_CODES } from "../../store/ledger.ts";
 import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
 
 /** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
@@ -77,20 +77,7 @@ const attemptSchema = exactly<EntryAttempt>()(z.strictObject({
   request_id: z.string().optional().describe("The vendor's request id"),
 }));
 
-const endingSchema = z.enum([
-  "end",
-  "stop_sequence",
-  "length",
-  "tool_use",
-  "refusal",
-  "pause",
-  "done",
-  "partial",
-  "client_disconnected",
-  "failed",
-  "refused",
-  "lost",
-]);
+const endingSchema = z.enum(ENDINGS);
 
 const keyName = z.string().describe("Name of the key, or its id if it no longer has a name");
 

@@ -41,7 +41,6 @@ export interface TimeSeriesQuery {
   by: typeof SERIES_BY[number];
   /** Most parts that are listed individually. */
   limit: number;
-  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

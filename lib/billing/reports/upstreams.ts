@@ -66,7 +66,6 @@ export interface UpstreamQuery extends Period {
   /** Prices that replace those of targets and catalog; absent: none. */
   prices?: UpstreamPrices;
   only?: UsageFilter;
-  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

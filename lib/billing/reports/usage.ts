@@ -38,7 +38,6 @@ const NAMES_PER_READ = 500;
 export interface UsageReportQuery extends UsageQuery {
   by: UsageGrouping;
   thenBy?: UsageGrouping;
-  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

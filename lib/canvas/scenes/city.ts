@@ -50,7 +50,6 @@ function towers({ width, unit, random }: Stage, shore: number, near: number): To
   return list;
 }
 
-/** Draws a tower. */
 function build(
   { unit, palette }: Stage,
   { x, width, top, crown }: Tower,

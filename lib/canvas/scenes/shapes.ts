@@ -51,7 +51,6 @@ export function abstract(stage: Stage): Layer[] {
   return layers;
 }
 
-/** Returns the colour of the background. */
 function paper({ palette, random }: Stage): Rgb {
   if (palette.mood === "night") return mix(palette.sky[0], [0.04, 0.04, 0.08], 0.3);
   return random() < 0.6 ? mix([0.965, 0.94, 0.89], palette.sky[2], 0.35) : mix(palette.sky[0], palette.near, 0.45);

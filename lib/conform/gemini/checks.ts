@@ -31,7 +31,6 @@ async function getModels(client: GeminiClient, path: string): Promise<JsonObject
   return objectOf((await client.context.good({ method: "GET", path })).text, "the models");
 }
 
-/** Checks the entry of the tested model. */
 function checkModel(client: GeminiClient, row: unknown): void {
   const { name, supportedGenerationMethods: methods } = shaped(modelForm, row, "the model");
   const expected = `models/${client.context.subject.model}`;

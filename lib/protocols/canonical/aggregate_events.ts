@@ -7,7 +7,6 @@ import { addTokens } from "./logprobs.ts";
 /** Collects a reply while its events arrive. */
 export class ReplyAggregator {
   readonly #blocks: ContentBlock[] = [];
-  /** Texts of the open block. */
   #deltas: string[] = [];
   #id: string | undefined;
   #reply: Reply | undefined;

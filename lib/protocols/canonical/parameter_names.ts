@@ -1,130 +1,52 @@
 /** The names of parameters in each protocol, for messages about parameters that are dropped or refused. */
-import type { Protocol } from "./types.ts";
+import { type Protocol, PROTOCOLS } from "./types.ts";
 
-/** Names in one protocol. If the protocol lacks a parameter, the name is that of the most similar one. */
-export interface ParameterNames {
-  maxTokens: string;
-  messages: string;
+const GEMINI_BUDGET = "generationConfig.thinkingConfig.thinkingBudget";
+
+/** Names in chat, responses, messages and Gemini. A protocol without a parameter has the name of the most similar one. */
+const NAMES = {
+  maxTokens: ["max_completion_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens"],
+  messages: ["messages", "input", "messages", "contents"],
   /** Models to try if the first one fails. */
-  fallbacks: string;
-  stop: string;
-  n: string;
+  fallbacks: ["models", "models", "fallbacks", "models"],
+  stop: ["stop", "stop", "stop_sequences", "generationConfig.stopSequences"],
+  n: ["n", "n", "n", "generationConfig.candidateCount"],
   /** The member from which the end user's id is read first; a second one stays an unknown member. */
-  user: string;
-  toolChoice: string;
-  parallel: string;
-  logprobs: string;
-  format: string;
-  strict: string;
-  verbosity: string;
+  user: ["safety_identifier", "user", "metadata.user_id", "labels"],
+  toolChoice: ["tool_choice", "tool_choice", "tool_choice", "toolConfig"],
+  parallel: ["parallel_tool_calls", "parallel_tool_calls", "tool_choice.disable_parallel_tool_use", "toolConfig"],
+  logprobs: ["logprobs", "include", "logprobs", "generationConfig.responseLogprobs"],
+  format: ["response_format", "text.format", "output_config.format", "generationConfig.responseSchema"],
+  strict: ["tools.strict", "tools.strict", "tools.strict", "tools"],
+  verbosity: ["verbosity", "text.verbosity", "verbosity", "generationConfig"],
   /** Citations of an earlier answer. */
-  citations: string;
-  fileName: string;
-  reasoning: string;
+  citations: ["annotations", "annotations", "citations", "contents"],
+  fileName: ["filename", "filename", "title", "displayName"],
+  reasoning: ["reasoning", "reasoning", "thinking", "generationConfig.thinkingConfig"],
   /** The choice between a budget and adaptive reasoning. */
-  mode: string;
+  mode: ["reasoning", "reasoning", "thinking.type", GEMINI_BUDGET],
   /** The member that disables reasoning. */
-  off: string;
-  budget: string;
-  effort: string;
+  off: ["reasoning_effort", "reasoning.effort", "thinking.type", GEMINI_BUDGET],
+  budget: ["reasoning.max_tokens", "reasoning.max_tokens", "thinking.budget_tokens", GEMINI_BUDGET],
+  effort: [
+    "reasoning_effort",
+    "reasoning.effort",
+    "output_config.effort",
+    "generationConfig.thinkingConfig.thinkingLevel",
+  ],
   /** Signed reasoning of earlier answers. */
-  signed: string;
+  signed: ["reasoning_details", "input.reasoning", "messages.thinking", "contents.parts.thoughtSignature"],
   /** Unsigned reasoning of earlier answers. */
-  unsigned: string;
-}
+  unsigned: ["reasoning_content", "input.reasoning", "messages.thinking", "contents.parts.thought"],
+} as const satisfies Record<string, readonly [chat: string, responses: string, messages: string, gemini: string]>;
+
+/** Names of parameters in one protocol. */
+export type ParameterNames = Record<keyof typeof NAMES, string>;
 
 /** Names by protocol. */
-export const PARAMETER_NAMES: Readonly<Record<Protocol, Readonly<ParameterNames>>> = {
-  chat: {
-    maxTokens: "max_completion_tokens",
-    messages: "messages",
-    fallbacks: "models",
-    stop: "stop",
-    n: "n",
-    user: "safety_identifier",
-    toolChoice: "tool_choice",
-    parallel: "parallel_tool_calls",
-    logprobs: "logprobs",
-    format: "response_format",
-    strict: "tools.strict",
-    verbosity: "verbosity",
-    citations: "annotations",
-    fileName: "filename",
-    reasoning: "reasoning",
-    mode: "reasoning",
-    off: "reasoning_effort",
-    budget: "reasoning.max_tokens",
-    effort: "reasoning_effort",
-    signed: "reasoning_details",
-    unsigned: "reasoning_content",
-  },
-  responses: {
-    maxTokens: "max_output_tokens",
-    messages: "input",
-    fallbacks: "models",
-    stop: "stop",
-    n: "n",
-    user: "user",
-    toolChoice: "tool_choice",
-    parallel: "parallel_tool_calls",
-    logprobs: "include",
-    format: "text.format",
-    strict: "tools.strict",
-    verbosity: "text.verbosity",
-    citations: "annotations",
-    fileName: "filename",
-    reasoning: "reasoning",
-    mode: "reasoning",
-    off: "reasoning.effort",
-    budget: "reasoning.max_tokens",
-    effort: "reasoning.effort",
-    signed: "input.reasoning",
-    unsigned: "input.reasoning",
-  },
-  messages: {
-    maxTokens: "max_tokens",
-    messages: "messages",
-    fallbacks: "fallbacks",
-    stop: "stop_sequences",
-    n: "n",
-    user: "metadata.user_id",
-    toolChoice: "tool_choice",
-    parallel: "tool_choice.disable_parallel_tool_use",
-    logprobs: "logprobs",
-    format: "output_config.format",
-    strict: "tools.strict",
-    verbosity: "verbosity",
-    citations: "citations",
-    fileName: "title",
-    reasoning: "thinking",
-    mode: "thinking.type",
-    off: "thinking.type",
-    budget: "thinking.budget_tokens",
-    effort: "output_config.effort",
-    signed: "messages.thinking",
-    unsigned: "messages.thinking",
-  },
-  gemini: {
-    maxTokens: "generationConfig.maxOutputTokens",
-    messages: "contents",
-    fallbacks: "models",
-    stop: "generationConfig.stopSequences",
-    n: "generationConfig.candidateCount",
-    user: "labels",
-    toolChoice: "toolConfig",
-    parallel: "toolConfig",
-    logprobs: "generationConfig.responseLogprobs",
-    format: "generationConfig.responseSchema",
-    strict: "tools",
-    verbosity: "generationConfig",
-    citations: "contents",
-    fileName: "displayName",
-    reasoning: "generationConfig.thinkingConfig",
-    mode: "generationConfig.thinkingConfig.thinkingBudget",
-    off: "generationConfig.thinkingConfig.thinkingBudget",
-    budget: "generationConfig.thinkingConfig.thinkingBudget",
-    effort: "generationConfig.thinkingConfig.thinkingLevel",
-    signed: "contents.parts.thoughtSignature",
-    unsigned: "contents.parts.thought",
-  },
-};
+export const PARAMETER_NAMES = Object.fromEntries(
+  PROTOCOLS.map((protocol, index) => [
+    protocol,
+    Object.fromEntries(Object.entries(NAMES).map(([key, names]) => [key, names[index]])),
+  ]),
+) as Readonly<Record<Protocol, Readonly<ParameterNames>>>;

@@ -100,10 +100,7 @@ export function toBase64Url(text: string): string {
   return Buffer.from(text).toString("base64url");
 }
 
-/**
- * Decodes a string of `toBase64Url`.
- * @throws {Error} for anything else than base64url of UTF-8
- */
+/** Decodes a string of `toBase64Url`. @throws {Error} for anything else than base64url of UTF-8 */
 export function fromBase64Url(encoded: string): string {
   // `Buffer` skips other characters.
   if (!/^[A-Za-z0-9_-]*$/.test(encoded)) throw new SyntaxError("Expected base64url");

@@ -198,7 +198,6 @@ export interface Extras {
 
 /** A request for text, of any protocol. */
 export interface Prompt {
-  /** The client's protocol. */
   protocol: Protocol;
   /** Public model id, as the client wrote it. */
   model: string;

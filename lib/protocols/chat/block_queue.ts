@@ -64,19 +64,13 @@ export class BlockQueue {
     this.#checkWaiting();
   }
 
-  /**
-   * Adds the tokens of the text that is appended next.
-   * @throws {GatewayError} `upstream`, if too much waits
-   */
+  /** Adds the tokens of the text that is appended next. @throws {GatewayError} `upstream`, if too much waits */
   addLogprobs({ sequence }: QueuedBlock, tokens: readonly TokenLogprob[]): void {
     sequence.logprobs(tokens);
     this.#checkWaiting();
   }
 
-  /**
-   * Adds a citation to the last block if it is open text.
-   * @throws {GatewayError} `upstream`, if too much text waits
-   */
+  /** Adds a citation to the last block if it is open text. @throws {GatewayError} `upstream`, if too much text waits */
   cite(citation: Citation): void {
     if (this.tail?.type !== "text") return;
     this.tail.sequence.citation(citation);
@@ -88,7 +82,6 @@ export class BlockQueue {
     while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#closeFirst();
   }
 
-  /** Closes all blocks. */
   end(): void {
     while (this.#queue.length > 0) this.#closeFirst();
   }

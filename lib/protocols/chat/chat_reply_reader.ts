@@ -33,7 +33,6 @@ export class ChatReplyReader {
     this.#calls = new ToolCallReader(this.#queue, issuer);
   }
 
-  /** True once the answer has content. */
   get hasContent(): boolean {
     return this.#queue.count > 0;
   }

@@ -3,13 +3,33 @@ import { GatewayError } from "../../errors.ts";
 import { findValue, spliceMembers } from "../../json/mod.ts";
 import type { Codec, Frame } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
-import { chatExtras } from "./extras.ts";
 import { plainContents } from "./plain_contents.ts";
 import { readPlainPrompt, readPrompt, readSteps } from "./read_prompt.ts";
 import { writeReply } from "./write_reply.ts";
 import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
 import { writeUsage } from "./chat_usage.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
+
+/** Members of OpenAI's API and of other vendors' extensions. */
+const chatExtras: ExtrasTable = {
+  members: {
+    // `auto` is the default. It means the tier of the operator's project at the vendor.
+    service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
+    web_search_options: { asks: "hosted_tool", tool: "web_search" },
+    // Groq.
+    compound_custom: { asks: "hosted_tool", tool: "compound" },
+    // Azure: a search index with its credentials.
+    data_sources: { asks: "hosted_tool", tool: "data_sources" },
+    // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
+    deferred: { asks: "unpriced" },
+    ...HOSTS_MEMBERS,
+    ...otherLimits(["max_tokens", "max_completion_tokens", "n"]),
+    prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
+  },
+  plainTools: new Set(["function", "custom"]),
+  remoteTools: new Set(["mcp"]),
+};
 
 /** Matches members `usage`, also with escaped letters. Nothing else matches: quotes inside a text are escaped. */
 const USAGE_MEMBER = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;

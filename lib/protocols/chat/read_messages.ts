@@ -16,7 +16,6 @@ const MESSAGES_PER_STEP = 64;
 
 /** The calls of earlier messages, which later ones refer to, and the client's permissions. */
 interface ReadState {
-  /** Ids of custom tool calls. */
   customCalls: Set<string>;
   /** Generated ids of `function_call`s, which have no ids, by function name. */
   functionCalls: Map<string, string>;

@@ -13,36 +13,11 @@ import { readReasoningOptions } from "./read_reasoning_options.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
 /** Members of the body that the canonical form models. */
-const MODELLED = new Set([
-  "model",
-  "messages",
-  "tools",
-  "functions",
-  "tool_choice",
-  "function_call",
-  "parallel_tool_calls",
-  "max_completion_tokens",
-  "max_tokens",
-  "stop",
-  "temperature",
-  "top_p",
-  "top_k",
-  "frequency_penalty",
-  "presence_penalty",
-  "seed",
-  "logit_bias",
-  "logprobs",
-  "top_logprobs",
-  "reasoning_effort",
-  "reasoning",
-  "include_reasoning",
-  "response_format",
-  "n",
-  "stream",
-  "provider",
-  "models",
-  "safety_identifier",
-]);
+const MODELLED = new Set(
+  `model messages tools functions tool_choice function_call parallel_tool_calls max_completion_tokens max_tokens stop
+  temperature top_p top_k frequency_penalty presence_penalty seed logit_bias logprobs top_logprobs reasoning_effort
+  reasoning include_reasoning response_format n stream provider models safety_identifier`.split(/\s+/),
+);
 /** `MODELLED` for bodies without `safety_identifier`, in which `user` is the end user's id. */
 const MODELLED_USER = new Set([...MODELLED, "user"]);
 const INNER = { stream_options: new Set(["include_usage"]), usage: new Set(["include"]) };

@@ -12,10 +12,7 @@ const FUNCTION_MEMBERS = new Set(["name", "description", "parameters", "strict"]
 const NESTED_FUNCTION_MEMBERS = { function: new Set([...FUNCTION_MEMBERS, "cache_control"]) };
 const NESTED_CUSTOM_MEMBERS = { custom: new Set(["name", "description", "format"]) };
 
-/**
- * Reads `tools`, or the deprecated `functions`.
- * @throws {GatewayError} `invalid`, if there are both
- */
+/** Reads `tools`, or the deprecated `functions`. @throws {GatewayError} `invalid`, if there are both */
 export function readTools(body: JsonObject): Tool[] {
   if (!usesLegacyFunctions(body)) return objectsOf(body.tools).map(readTool);
   if (objectsOf(body.tools).length > 0) {

@@ -1,10 +1,12 @@
 /**
  * Relays chat completions. Edits: the model id of every chunk, the usage, which is removed unless the client asked for
- * it, content in parts, which becomes text, and what SDKs need to assemble a call: its index from 0, id and type.
+ * it, content in parts, which becomes text, what SDKs need to assemble a call (its index from 0, id and type), and the
+ * finish reason `stop` of an answer with calls, at which agents would stop.
  */
 import {
   findValue,
   isObject,
+  type JsonObject,
   type Member,
   memberText,
   type ObjectText,
@@ -41,8 +43,8 @@ export const chatRelay: Relay = {
       stream_options: spliceMembers(streamOptions?.startsWith("{") ? streamOptions : "{}", { include_usage: "true" }),
     };
   },
-  editReply(answer) {
-    const text = withTexts(answer.text, "message");
+  editReply(answer, context) {
+    const text = endedByCalls(withTexts(answer.text, "message"), context);
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
@@ -86,11 +88,11 @@ interface ChoiceCalls {
 }
 
 /**
- * Creates an edit of chunks that gives each call of an answer its position as its index, and its first piece a type and
- * an id. Some upstreams send no index, the same for all calls, or that of a content block. Gemini's endpoint for such
+ * Creates an edit of chunks that gives each call of an answer its position as its index, its first piece a type and an
+ * id, and the answer the finish reason `tool_calls`. Some upstreams send no index, the same for all calls, or that of a content block. Gemini's endpoint for such
  * clients and Ollama have sent whole calls without a type or an id.
  */
-function callNumberer({ requestId }: ResponseContext): (chunk: string) => string {
+function callNumberer({ requestId, request }: ResponseContext): (chunk: string) => string {
   /** By the text of the choice's index. */
   const choices = new Map<string, ChoiceCalls>();
 
@@ -125,8 +127,42 @@ function callNumberer({ requestId }: ResponseContext): (chunk: string) => string
     );
   }
 
-  return (chunk) =>
-    CALLS.test(chunk) ? editMember(chunk, "choices", (choices) => editElements(choices, editChoice)) : chunk;
+  function endChoice(choice: string): string {
+    const span = findValue(choice, ["index"]);
+    const calls = choices.get(span === undefined ? "0" : choice.slice(span.start, span.end));
+    return (calls?.count ?? 0) === 0 ? choice : withCallsFinish(choice);
+  }
+
+  return (chunk) => {
+    const numbered = CALLS.test(chunk) ? editChoices(chunk, editChoice) : chunk;
+    return choices.size > 0 && isOrdinaryEnd(numbered, request) ? editChoices(numbered, endChoice) : numbered;
+  };
+}
+
+/** Matches an ordinary end. */
+const STOP = /"finish_reason"\s*:\s*"stop"/;
+
+/** True if an answer ends as if it had no calls. OpenAI's answers do so if the client names the tool to call. */
+function isOrdinaryEnd(answer: string, request: JsonObject): boolean {
+  return STOP.test(answer) && !isObject(request.tool_choice);
+}
+
+/** Returns a whole answer in which choices with calls have the finish reason `tool_calls`. */
+function endedByCalls(answer: string, { request }: ResponseContext): string {
+  if (!CALLS.test(answer) || !isOrdinaryEnd(answer, request)) return answer;
+  return editChoices(answer, (choice) => {
+    const calls = findValue(choice, ["message", "tool_calls"]);
+    const isEmpty = calls === undefined || /^(?:\[\s*\]|null)$/.test(choice.slice(calls.start, calls.end));
+    return isEmpty ? choice : withCallsFinish(choice);
+  });
+}
+
+function withCallsFinish(choice: string): string {
+  return editMember(choice, "finish_reason", (reason) => reason === '"stop"' ? '"tool_calls"' : reason);
+}
+
+function editChoices(answer: string, edit: (choice: string) => string): string {
+  return editMember(answer, "choices", (choices) => editElements(choices, edit));
 }
 
 /** Matches content in parts, and log probabilities. Nothing else matches: quotes inside a text are escaped. */
@@ -135,11 +171,7 @@ const PARTS = /"content"\s*:\s*\[/;
 /** Returns an answer with texts in place of the parts that Mistral's reasoning models write. */
 function withTexts(answer: string, holder: "delta" | "message"): string {
   if (!PARTS.test(answer)) return answer;
-  return editMember(
-    answer,
-    "choices",
-    (choices) => editElements(choices, (choice) => editMember(choice, holder, joinParts)),
-  );
+  return editChoices(answer, (choice) => editMember(choice, holder, joinParts));
 }
 
 /** Joins the parts of a message. Content with parts other than text and thinking stays as it is. */

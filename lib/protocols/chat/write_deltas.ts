@@ -18,9 +18,7 @@ export interface DeltaWriter {
 
 interface OpenBlockState {
   block: OpenBlock;
-  /** True after its first delta. */
   hasDelta: boolean;
-  /** Text of visible reasoning. */
   texts: string[];
   citations: Citation[];
   /** Start of the block in the content, in code points. */

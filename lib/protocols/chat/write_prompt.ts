@@ -2,37 +2,32 @@
 import { supportedEffort } from "../canonical/effort.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { OutputFormat, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message, OutputFormat, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { writeMessages } from "./write_messages.ts";
-import { type ChatWriteContext, withUnknownMembers } from "./write_parts.ts";
+import {
+  type ChatWriteContext,
+  isPlain,
+  withMembers,
+  withUnknownMembers,
+  writeCall,
+  writeContent,
+  writePart,
+} from "./write_parts.ts";
 import { writeTools } from "./write_tools.ts";
+import { callSignatures, signedCallId } from "../canonical/signature.ts";
+import { writePastReasoning } from "./reasoning_details.ts";
 
 /**
  * Parameters that are sent only if the model's catalog entry lists them. Tools, format and length are always sent,
  * because the answer would not be what the client wants without them.
  */
-const LISTED_PARAMETERS: ReadonlySet<string> = new Set([
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "top_a",
-  "frequency_penalty",
-  "presence_penalty",
-  "repetition_penalty",
-  "seed",
-  "logit_bias",
-  "logprobs",
-  "top_logprobs",
-  "stop",
-  "prediction",
-  "verbosity",
-  "web_search_options",
-]);
+const LISTED_PARAMETERS: ReadonlySet<string> = new Set(
+  `temperature top_p top_k min_p top_a frequency_penalty presence_penalty repetition_penalty seed logit_bias logprobs
+  top_logprobs stop prediction verbosity web_search_options`.split(/\s+/),
+);
 
 /**
  * Writes a prompt, in steps. Everything is written, added to `target.dropped`, or refused. The body is normalized:
@@ -54,7 +49,7 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
       ...writeFormat(prompt.format),
       ...(prompt.n !== undefined && { n: prompt.n }),
       ...writeStream(prompt.stream, stream_options),
-      ...writeUser(prompt.user, user),
+      ...writeEndUser(prompt.user, user),
     },
     keepListed(unknownMembers, context),
   );
@@ -124,9 +119,96 @@ function writeStream(stream: boolean, options: Json | undefined): JsonObject {
 }
 
 /** Writes the end user's id as `user`; if the client has sent two ids, as `safety_identifier` beside its own `user`. */
-function writeUser(user: string | undefined, olderId: Json | undefined): JsonObject {
+function writeEndUser(user: string | undefined, olderId: Json | undefined): JsonObject {
   if (user === undefined) return {};
   const id = endUserId(user);
   const olderText = stringOf(olderId);
   return olderText === undefined ? { user: id } : { safety_identifier: id, user: olderText };
+}
+
+/** Blocks written in one step. */
+const BLOCKS_PER_STEP = 1_024;
+
+/**
+ * Writes the messages, in steps. Tool results become messages of their own, before the other content of their message.
+ */
+function* writeMessages(context: ChatWriteContext): Generator<void, JsonObject[]> {
+  const written: JsonObject[] = [];
+  let blocksSinceYield = 0;
+  for (const message of context.prompt.messages) {
+    if ((blocksSinceYield += message.blocks.length) >= BLOCKS_PER_STEP) {
+      blocksSinceYield = 0;
+      yield;
+    }
+    if (message.role === "assistant") written.push(writeAssistant(message, context));
+    else if (message.role === "user") written.push(...writeUser(message, context));
+    else written.push(writeSystem(message, context));
+  }
+  return written;
+}
+
+/** Writes a system message. The role of a client's `developer` message is among its unknown members. */
+function writeSystem(message: Message, context: ChatWriteContext): JsonObject {
+  return withMembers({ role: "system", content: writeContent(message.blocks, context) }, message);
+}
+
+function writeUser(message: Message, context: ChatWriteContext): JsonObject[] {
+  const own = ownMembers(message);
+  const messages: JsonObject[] = [];
+  const others: ContentBlock[] = [];
+  for (const block of message.blocks) {
+    if (block.type === "tool_result") messages.push(writeResult(block, context));
+    else others.push(block);
+  }
+  // A single result was a message of its own, so the unknown members are those of that message.
+  if (messages.length === 1 && others.length === 0) return messages.map((message) => withUnknownMembers(message, own));
+  if (messages.length > 0 && others.length === 0 && Object.keys(own).length === 0) return messages;
+  return [...messages, withUnknownMembers({ role: "user", content: writeContent(others, context) }, own)];
+}
+
+function writeResult(result: ContentBlockOf<"tool_result">, context: ChatWriteContext): JsonObject {
+  const parts = result.blocks.map((block) => writePart(block, context));
+  const isPlainText = parts.every(isPlain);
+  // Chat has no flag for a failed tool.
+  const errorMark = result.isError === true ? "[tool error] " : "";
+  const joined = parts.map((part) => stringOf(part.text) ?? "").join("\n");
+  const marked = errorMark === "" ? parts : [{ type: "text", text: errorMark.trim() }, ...parts];
+  const content = !isPlainText ? marked : joined === "" ? errorMark.trimEnd() : errorMark + joined;
+  return withMembers({ role: "tool", tool_call_id: result.callId, content }, result);
+}
+
+/** Writes an assistant message. Chat has no order between text and calls. */
+function writeAssistant(message: Message, context: ChatWriteContext): JsonObject {
+  const visible: ContentBlock[] = [];
+  const refusals: string[] = [];
+  const calls: JsonObject[] = [];
+  const reasoning: ContentBlock[] = [];
+  const { blocks } = message;
+  const signatures = callSignatures(blocks, context.target.issuer);
+  const callIds = new Set(blocks.map((block) => block.type === "tool_call" ? block.id : undefined));
+  for (const block of blocks) {
+    const signedCall = block.type === "reasoning" ? signedCallId(block.signature?.id) : undefined;
+    if (block.type === "tool_call") calls.push(withMembers(writeCall(block, signatures.get(block.id)), block));
+    else if (signedCall !== undefined && signatures.has(signedCall) && callIds.has(signedCall)) continue;
+    else if (block.type === "refusal") refusals.push(block.text);
+    else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
+    else visible.push(block);
+  }
+  const parts = visible.map((block) => writePart(block, context));
+  // Texts of one answer follow each other without a separator.
+  const joined = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
+  const isEmpty = joined.length === 0 && (calls.length > 0 || refusals.length > 0);
+  const written: JsonObject = {
+    role: "assistant",
+    content: isEmpty ? null : joined,
+    ...writePastReasoning(reasoning, context),
+    ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  return withMembers(written, message);
+}
+
+/** True for an unknown entry of `reasoning_details`, which returns to that member. */
+function isDetail(block: ContentBlock): boolean {
+  return block.type === "vendor_specific" && stringOf(block.value.type)?.startsWith("reasoning.") === true;
 }

@@ -3,12 +3,36 @@ import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
 import { googleErrorReply } from "../error_bodies.ts";
-import { geminiExtras } from "./extras.ts";
 import { readPrompt, readSteps } from "./read_prompt.ts";
 import { schema } from "./schema.ts";
 import { writeUsage } from "./gemini_usage.ts";
 import { writeReply } from "./write_reply.ts";
 import { streamWriter } from "./write_stream.ts";
+import type { ExtrasTable } from "../extras.ts";
+
+/** Google's members and tools. */
+const geminiExtras: ExtrasTable = {
+  members: {
+    serviceTier: { asks: "service_tier", plain: ["", "unspecified", "standard", "flex"] },
+    cachedContent: { asks: "vendor_state" },
+    // It refers to an answer that the vendor keeps.
+    continuationToken: { asks: "vendor_state" },
+  },
+  plainTools: new Set(["functionDeclarations", "computerUse"]),
+  remoteTools: new Set(["mcpServers"]),
+  toolMembers: {
+    googleSearch: "web_search",
+    googleSearchRetrieval: "web_search",
+    enterpriseWebSearch: "web_search",
+    exaAiSearch: "web_search",
+    parallelAiSearch: "web_search",
+    codeExecution: "code_execution",
+    urlContext: "web_fetch",
+    fileSearch: "file_search",
+    googleMaps: "google_maps",
+    retrieval: "retrieval",
+  },
+};
 
 export { inCamelCase } from "./member_names.ts";
 export { readSteps } from "./read_prompt.ts";

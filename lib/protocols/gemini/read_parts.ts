@@ -22,7 +22,6 @@ export interface GeminiReadContext {
   texts: PrewrittenJson | undefined;
   /** The client's permissions; undefined: nothing is refused for lack of one. */
   permissions: ClientPermissions | undefined;
-  /** Number of images so far. */
   images: number;
 }
 

@@ -206,18 +206,10 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** Finish reasons of refused answers. */
-const REFUSAL_REASONS: ReadonlySet<string> = new Set([
-  "SAFETY",
-  "RECITATION",
-  "LANGUAGE",
-  "BLOCKLIST",
-  "PROHIBITED_CONTENT",
-  "SPII",
-  "IMAGE_SAFETY",
-  "IMAGE_PROHIBITED_CONTENT",
-  "IMAGE_RECITATION",
-]);
+const REFUSAL_REASONS: ReadonlySet<string> = new Set(
+  `SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION`
+    .split(/\s+/),
+);
 
 /** Finish reasons of answers that end at a failed tool call. They are billed. */
 const FAILED_CALL_REASONS: ReadonlySet<string> = new Set([

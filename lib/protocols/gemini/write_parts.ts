@@ -17,7 +17,6 @@ function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
 export class PartWriter {
   readonly #showsThoughts: boolean;
   #block: OpenBlock | undefined;
-  /** Texts of the open block. */
   #deltas: string[] = [];
   /** Reasoning that is not in the signature of any part yet. */
   #pending: ReasoningBlock[] = [];

@@ -21,7 +21,6 @@ export interface BlockContext {
 export interface BlockReader {
   /** Reads a delta. @returns false for a delta that does not belong to a block of this type */
   delta(delta: JsonObject): boolean;
-  /** Ends the block. */
   stop(): void;
 }
 

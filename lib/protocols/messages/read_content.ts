@@ -16,7 +16,6 @@ import { readRedacted } from "./redacted_thinking.ts";
 export interface ReadContext {
   /** Number of `cache_control` marks so far. */
   cacheMarks: number;
-  /** Number of images so far. */
   images: number;
   /** The JSON text of tool inputs, written in advance; undefined: it is written where it is read. */
   texts: PrewrittenJson | undefined;

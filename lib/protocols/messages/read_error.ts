@@ -60,10 +60,7 @@ export function readError(status: number, body: Json | undefined): GatewayError 
   return errorOf(isObject(body) ? body.error : undefined, status);
 }
 
-/**
- * Reads an error object.
- * @param status the HTTP status; absent: the error is inside an answer
- */
+/** Reads an error object. @param status the HTTP status; absent: the error is inside an answer */
 export function errorOf(error: Json | undefined, status?: number): GatewayError {
   const { type, message } = isObject(error) ? error : { type: undefined, message: error };
   const text = typeof message === "string" ? message : "";

@@ -19,10 +19,7 @@ type InputUsage = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_
 
 const NOTHING: TokenUsage = {};
 
-/**
- * Creates a reader of counts.
- * @param requestedTier the service tier of the request
- */
+/** Creates a reader of counts. @param requestedTier the service tier of the request */
 export function usageReader(requestedTier?: string): UsageReader {
   let input: InputUsage = {};
   let output: Pick<TokenUsage, "completion" | "reasoning"> = {};

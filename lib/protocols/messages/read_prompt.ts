@@ -14,25 +14,10 @@ import { readToolChoice, readTools } from "./read_tools.ts";
 /** Anthropic's limit of prompt-cache marks in a request. */
 export const CACHE_MARKS = 4;
 
-const MODELLED = new Set([
-  "model",
-  "messages",
-  "system",
-  "max_tokens",
-  "temperature",
-  "top_p",
-  "top_k",
-  "stop_sequences",
-  "stream",
-  "tools",
-  "tool_choice",
-  "thinking",
-  "output_config",
-  "output_format",
-  "metadata",
-  "provider",
-  "models",
-]);
+const MODELLED = new Set(
+  `model messages system max_tokens temperature top_p top_k stop_sequences stream tools tool_choice thinking
+  output_config output_format metadata provider models`.split(/\s+/),
+);
 const MODELLED_WITH_FALLBACKS = new Set([...MODELLED, "fallbacks"]);
 const THINKING_MEMBERS = new Set(["type", "budget_tokens", "display"]);
 const INNER_MEMBERS = { output_config: new Set(["effort", "format"]), metadata: new Set(["user_id"]) };

@@ -4,13 +4,36 @@ import { findValue, spliceMembers } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
-import { responsesExtras } from "./extras.ts";
 import { COMPLETE_EVENTS } from "./output_item.ts";
 import { plainContents } from "./plain_contents.ts";
 import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { streamWriter, writeReply } from "./write_stream.ts";
 import { schema } from "./schema.ts";
 import { writeUsage } from "./responses_usage.ts";
+import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
+
+/**
+ * Members and tools of OpenAI. References to earlier responses, conversations, prompts and items are refused elsewhere.
+ */
+const responsesExtras: ExtrasTable = {
+  members: {
+    // `auto` is the default. It means the tier of the operator's project at the vendor.
+    service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
+    prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
+    ...HOSTS_MEMBERS,
+    ...otherLimits(["max_output_tokens"]),
+  },
+  callLimit: "max_tool_calls",
+  plainTools: new Set(
+    `function custom namespace local_shell shell apply_patch computer computer_use computer_use_preview tool_search`
+      .split(/\s+/),
+  ),
+  remoteTools: new Set(["mcp"]),
+  nested: { list: "input", types: new Set(["additional_tools", "tool_search_output"]) },
+  // The vendor looks up an image without data by its id.
+  lookedUp: { image_generation_call: "result" },
+  toolReports: new Set(["mcp_list_tools"]),
+};
 
 export { COMPLETE_EVENTS };
 

@@ -18,11 +18,9 @@ export type ItemStatus = "completed" | "incomplete";
 export interface OutputItem {
   /** Adds the next block to the item; returns undefined if that block needs an item of its own. */
   join(block: OpenBlock): ResponsesEvent[] | undefined;
-  /** Adds text to the block. */
   delta(text: string): ResponsesEvent[];
   /** Adds the tokens of the text that follows; absent: the item has no log probabilities. */
   logprobs?(tokens: readonly TokenLogprob[]): void;
-  /** Adds a citation to the block. */
   citation(citation: Citation): ResponsesEvent[];
   /** Closes the block; another one may join the item. */
   close(signature?: Signature): ResponsesEvent[];

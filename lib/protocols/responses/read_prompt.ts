@@ -13,32 +13,11 @@ import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
-const BODY_MEMBERS = new Set([
-  "model",
-  "input",
-  "instructions",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "max_output_tokens",
-  "temperature",
-  "top_p",
-  "top_logprobs",
-  "presence_penalty",
-  "frequency_penalty",
-  "reasoning",
-  "text",
-  "include",
-  "stream",
-  "truncation",
-  "provider",
-  "models",
-  "user",
-  "previous_response_id",
-  "conversation",
-  "prompt",
-  "background",
-]);
+const BODY_MEMBERS = new Set(
+  `model input instructions tools tool_choice parallel_tool_calls max_output_tokens temperature top_p top_logprobs
+  presence_penalty frequency_penalty reasoning text include stream truncation provider models user
+  previous_response_id conversation prompt background`.split(/\s+/),
+);
 const REASONING_MEMBERS = new Set(["effort", "summary", "generate_summary", "max_tokens", "enabled"]);
 
 /** Members that need state at the vendor, with what the client can do without them. */

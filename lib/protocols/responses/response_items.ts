@@ -24,11 +24,7 @@ export interface ResponseItems {
   /** Reads the beginning of an item. @param index its index in the output, if the event has it */
   added(item: JsonObject, index: number | undefined): ReplyEvent[];
   done(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /**
-   * Reads an event of an item.
-   * @param name its type without `response.`
-   * @param type the type of the item
-   */
+  /** Reads an event of an item. @param name its type without `response.` @param type the type of the item */
   event(name: string, event: JsonObject, type: string): ReplyEvent[];
   /**
    * Ends the answer.
@@ -38,7 +34,6 @@ export interface ResponseItems {
   end(response: JsonObject, end: string): ReplyEvent[];
 }
 
-/** An item of the answer. */
 interface Entry {
   type: string;
   id: string | undefined;
@@ -60,10 +55,7 @@ interface ItemIdentification {
   index: number | undefined;
 }
 
-/**
- * Creates a reader of an answer.
- * @param answerId returns the id of the answer; undefined while it is unknown
- */
+/** Creates a reader of an answer. @param answerId returns the id of the answer; undefined while it is unknown */
 export function responseItems(
   { issuer, tier: requestedTier }: Origin,
   answerId: () => string | undefined,

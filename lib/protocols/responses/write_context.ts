@@ -10,7 +10,6 @@ export interface ResponsesWriteContext {
   target: WriteTarget;
   /** The client's names of parameters that may be dropped. */
   names: Readonly<ParameterNames>;
-  /** Ids of custom tool calls. */
   customCalls: ReadonlySet<string>;
 }
 

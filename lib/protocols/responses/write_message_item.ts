@@ -15,7 +15,6 @@ import {
 
 type Kind = "text" | "refusal";
 
-/** The part that is being written. */
 interface Part {
   kind: Kind;
   text: string;

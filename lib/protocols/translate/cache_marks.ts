@@ -48,7 +48,6 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
     return fitMark(block, mayHaveMark(block));
   }
 
-  /** Counts a mark inside a vendor-specific object. */
   function countVendorMark({ cache_control: mark }: JsonObject): void {
     if (!isObject(mark)) return;
     marksLeft--;

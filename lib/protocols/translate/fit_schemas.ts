@@ -1,10 +1,10 @@
 /** Rewrites the JSON Schemas of tools and answers for the target's vendor. */
 import { objectSchema } from "./object_schema.ts";
-import { isStrictSchema } from "./strict_schema.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { listOf } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** Argument names that Anthropic accepts. */
@@ -64,4 +64,36 @@ function checkArgumentNames({ properties }: JsonObject, { tool, index }: { tool:
     `Cannot send tool "${tool}" to this model: its argument ${quotedName} must have a name of 1 to 64 letters, digits, _ . or -`,
     { param: `tools[${index}]` },
   );
+}
+
+/** Keywords that every version of the strict mode accepts. */
+const KEYWORDS: ReadonlySet<string> = new Set(
+  `type properties required additionalProperties items anyOf enum const $ref $defs title description`.split(/\s+/),
+);
+
+/**
+ * True if strict mode accepts a schema unchanged: an object at the top, every object closed with all members required,
+ * and no other keywords.
+ */
+export function isStrictSchema(schema: JsonObject): boolean {
+  return schema.type === "object" && schema.anyOf === undefined && isStrict(schema);
+}
+
+function isStrict(schema: Json | undefined): boolean {
+  if (!isObject(schema) || !Object.keys(schema).every((key) => KEYWORDS.has(key))) return false;
+  const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema;
+  const allowsObjects = type === "object" || properties !== undefined ||
+    (Array.isArray(type) && type.includes("object"));
+  if (allowsObjects) {
+    const names = isObject(properties) ? Object.keys(properties) : [];
+    if (additionalProperties !== false || !Array.isArray(required)) return false;
+    const requiredNames = new Set(required);
+    if (!names.every((name) => requiredNames.has(name))) return false;
+  }
+  return [...valuesOf(properties), ...valuesOf($defs), ...(items === undefined ? [] : [items]), ...(listOf(anyOf))]
+    .every(isStrict);
+}
+
+function valuesOf(members: Json | undefined): (Json | undefined)[] {
+  return isObject(members) ? Object.values(members) : [];
 }

@@ -79,7 +79,6 @@ export function inputDecoder(): InputDecoder {
   };
 }
 
-/** Returns the input in complete arguments. */
 function inputOf(text: string): string {
   try {
     const value = parseJson(text);

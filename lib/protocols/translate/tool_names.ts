@@ -63,7 +63,6 @@ function originalOf(tool: Exclude<Tool, { type: "hosted" }>): Original {
   return { name, ...(namespace !== undefined && { namespace }), ...(tool.type === "custom" && { custom: true }) };
 }
 
-/** Groups the callable tools by name. */
 function byName(tools: readonly Tool[]): Map<string, Original[]> {
   return Map.groupBy(tools.filter((tool) => tool.type !== "hosted").map(originalOf), ({ name }) => name);
 }

@@ -88,7 +88,6 @@ export class JournalFile {
     this.#length += line.length;
   }
 
-  /** Truncates the file at this offset. */
   async cut(offset: number): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
     await this.#onDisk(async () => {

@@ -29,7 +29,6 @@ export interface JournaledParts {
    * that has become a replica. It ends their calls after a while, since others may wait for them. Absent: there are none.
    */
   reconnect?: () => void;
-  /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: Log;
   /** Monotonic time in milliseconds; absent: `performance.now`. */

@@ -59,6 +59,8 @@ export class Changes {
   #polledAt = -Infinity;
   /** True if the database does not answer. */
   #isDown = false;
+  /** True if the log says that the changes cannot be read. */
+  #isUnreadable = false;
   /** Monotonic time of the first of the failed polls since the last successful one. */
   #failedSince: number | undefined;
   /** Monotonic time of the last call of `stalled`. */
@@ -147,6 +149,10 @@ export class Changes {
     const startedAt = this.#parts.monotonic();
     try {
       await inTime(this.#readChangesTwice(), POLL_TIMEOUT_MS);
+      if (this.#isUnreadable) {
+        this.#parts.log({ level: "info", event: "store_changes_readable", down_ms: Math.round(this.downMs) });
+      }
+      this.#isUnreadable = false;
       this.#failure = undefined;
       this.#polledAt = startedAt;
       this.#isDown = false;
@@ -217,12 +223,14 @@ export class Changes {
   }
 
   #recordFailure(error: unknown): void {
-    const isFirst = this.#failure === undefined;
     this.#failure = error;
     this.#failedSince ??= this.#parts.monotonic();
     this.#reconnect();
     if (!isOutOfReach(error)) {
-      if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
+      if (!this.#isUnreadable) {
+        this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
+      }
+      this.#isUnreadable = true;
       return;
     }
     if (!this.#isDown && isTimeout(error)) this.#stall();

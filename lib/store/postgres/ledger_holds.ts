@@ -12,7 +12,6 @@ import { assertInstant, assertTexts } from "./ledger_texts.ts";
 /** Most holds of one statement. */
 const HOLDS_PER_STATEMENT = 256;
 
-/** A requested hold and its pending answer. */
 interface PendingHold {
   hold: Hold;
   answered: PromiseWithResolvers<HoldAnswer>;

@@ -32,7 +32,6 @@ interface Page {
   sheets: SheetRow[];
 }
 
-/** Filter and order of a page. */
 interface PageQuery {
   /** The table, or a subquery of it; absent: `entries`. */
   source?: ReturnType<Sql>;

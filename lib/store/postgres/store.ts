@@ -50,7 +50,6 @@ export interface PostgresOptions {
   serving?: SharedStoreOptions;
   /** True for reading only: tables are neither created nor migrated. */
   readOnly?: boolean;
-  /** Called after the tables were migrated. */
   migrated?: (facts: Migrated) => void;
 }
 

@@ -98,7 +98,6 @@ export class Accounts {
     return [...this.#holds.values()].filter(({ leaseUntil }) => leaseUntil <= now);
   }
 
-  /** Returns the open hold of a request. */
   find(id: string): Readonly<Hold> | undefined {
     return this.#holds.get(id);
   }

@@ -13,7 +13,7 @@ const MAX_FULLY_CHECKED_BYTES = 64 * 1024 * 1024;
 const SMALL_TABLES = ["keys", "price_sheets", "holds", "ledger_start"];
 
 /** Number of last entries whose chain is checked: those that a crash is most likely to damage. */
-const CHECKED_ENTRIES = 1000;
+const CHECKED_ENTRIES = 200;
 
 /** Checks the structure of a small database, or of the small tables of a large one. @throws {Error} if it is damaged */
 export function checkStructure(db: DatabaseSync): void {

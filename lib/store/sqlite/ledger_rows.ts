@@ -36,7 +36,6 @@ export interface EntryRows {
   lastSeq(): number;
   /** Returns whether a request has an entry. */
   has(id: string): boolean;
-  /** Finds the entry of a request. */
   find(id: string): KeptEntry | undefined;
   /** Implements `LedgerStore.spenders`. */
   spenders(after: number | undefined): Spenders;

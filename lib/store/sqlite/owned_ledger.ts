@@ -216,7 +216,6 @@ class Writer {
     for (const id of ids) this.#forget(id);
   }
 
-  /** Forgets a hold that has ended. */
   #forget(id: string): void {
     this.accounts.release(id);
     this.#recorded.delete(id);

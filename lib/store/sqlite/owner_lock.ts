@@ -4,7 +4,6 @@ import { makeFile } from "../folder.ts";
 
 /** Ownership of a file, which ends with `close` or with the process. */
 export interface Ownership {
-  /** Ends the ownership. */
   close(): void;
 }
 

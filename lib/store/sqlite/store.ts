@@ -21,7 +21,6 @@ import { type Migrated, requireCurrent, type Store, StoreError } from "../store.
 export interface SqliteOptions {
   /** True for the process that serves from the file, which is the only one that can write entries. */
   own?: boolean;
-  /** Called after the file was migrated. */
   migrated?: (facts: Migrated) => void;
 }
 

@@ -14,7 +14,6 @@ const HOUR_SUMS_PER_BLOCK = 2 * BLOCK;
 
 /** Makes and prunes sums. All calls must be within a transaction that writes. */
 export interface Summing {
-  /** Returns how far the sums have come. */
   head(): SumsHead;
   /**
    * Adds the next block of entries to the sums, if all of them exist. Returns true if the block after it is complete.

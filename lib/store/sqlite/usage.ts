@@ -65,7 +65,6 @@ function reportsOf(
   };
 }
 
-/** Runs work on a connection. */
 interface Reader<Work> {
   /** Runs work after all earlier work. */
   runInOrder<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;

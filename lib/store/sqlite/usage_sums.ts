@@ -51,7 +51,6 @@ export class UsageWork {
   readonly #statements: ReturnType<typeof prepareStatements>;
   readonly #savings: ReturnType<typeof openSavings>;
   readonly #sheets: ReturnType<typeof openSheetRows>;
-  /** Prepared statements by SQL text. */
   readonly #prepared = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
 
   constructor(db: DatabaseSync) {

@@ -1,34 +1,28 @@
 /** The embedded model `canvas`: images without a network. `docs/reference/images.md` describes it. */
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
-import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
+import { checkPixels } from "../../images/codec.ts";
 import type { PaintOptions } from "../../images/codec_messages.ts";
 import { runJob } from "../../images/codec_pool.ts";
 import { area } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
-import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
+import type { ImageCall, ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 
 /** Most previews of an image. */
 const MAX_PREVIEWS = 3;
 
 /**
- * Creates the model as an upstream. Each `read()` paints one image or preview; the previews of an image come before it.
- * If the call's signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
+ * Starts a call. Each `read()` paints one image or preview; the previews of an image come before it. If the call's
+ * signal is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
+ * @throws {GatewayError} `invalid` if an upload has too many pixels
  */
-export function createCanvas(): ImageUpstream {
-  return {
-    isLocal: true,
-    close: endIdleWorkers,
-    // deno-lint-ignore require-await -- errors must reject the promise
-    async create(call) {
-      call.signal.throwIfAborted();
-      const { request, dropped } = call;
-      for (const image of request.images) checkPixels(image);
-      if (request.mask !== undefined) checkPixels(request.mask);
-      for (const name of Object.keys(request.rest)) dropped.add(name);
-      return createFeed(call);
-    },
-  };
+export function paintImages(call: ImageCall): ImageFeed {
+  call.signal.throwIfAborted();
+  const { request, dropped } = call;
+  for (const image of request.images) checkPixels(image);
+  if (request.mask !== undefined) checkPixels(request.mask);
+  for (const name of Object.keys(request.rest)) dropped.add(name);
+  return createFeed(call);
 }
 
 function createFeed({ request, signal }: ImageCall): ImageFeed {

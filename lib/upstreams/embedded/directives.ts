@@ -79,7 +79,6 @@ interface ReadArguments {
   input?: string;
 }
 
-/** Reads the input of a custom tool. */
 function readInput(text: string, start: number, fences: Fences): ReadArguments {
   const end = endOfLine(text, start);
   const line = text.slice(start, end).trimEnd();
@@ -104,7 +103,6 @@ function endOfLine(text: string, start: number): number {
   return end > start && text[end - 1] === "\r" ? end - 1 : end;
 }
 
-/** Finds fenced blocks in a text. */
 class Fences {
   readonly #text: string;
   /** Length of the shortest unclosed fence. Fences of at least this length are not searched again. */

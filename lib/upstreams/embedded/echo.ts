@@ -1,6 +1,6 @@
 /**
- * The embedded language models as one upstream. `echo` has no network, no randomness, and no clock unless the prompt
- * asks for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
+ * The answers of the embedded language models. `echo` has no network, no randomness, and no clock unless the prompt asks
+ * for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
@@ -8,46 +8,39 @@ import { GatewayError } from "../../errors.ts";
 import { runSlicedNow, yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
-import type { EventFeed, Upstream } from "../upstream.ts";
+import type { Answer, Call, EventFeed } from "../upstream.ts";
 import { planAnswer } from "./plan_answer.ts";
-import { type DeltaDelay, readDeltaDelay } from "./delta_delay.ts";
 import { emitAnswer } from "./emit_answer.ts";
 import { generateFault } from "./fault.ts";
-import { checkThoughts, ISSUER } from "./thinking.ts";
+import { checkThoughts } from "./thinking.ts";
 import { checkVendorRules } from "./vendor_rules.ts";
+import { delay } from "../../abort.ts";
 
 /**
- * Creates the upstream. The target's `model` is `fault` or `echo`. Each `read()` returns one event. If the call's signal
- * is aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
+ * Answers a call. The target's `model` is `fault` or `echo`. Each `read()` returns one event. If the call's signal is
+ * aborted, `read()` rejects with the signal's reason; after `cancel()` it returns `undefined`.
  */
-export function createEmbedded(): Upstream {
-  return {
-    checksContext: false,
-    issuerOf: () => ISSUER,
-    close: () => {},
-    async generate(call) {
-      call.signal.throwIfAborted();
-      const { prompt, dropped, target: { model } } = call;
-      if (model === "fault") return await generateFault(call);
-      const { responseContext } = call.client;
-      checkVendorRules(responseContext.prompt, responseContext.request);
-      // Like Gemini, the model supports no vendor-specific members of any other protocol.
-      await runSlicedNow(dropUnknownMembers(prompt, { protocol: "gemini", dropped }));
-      addUnsupported(prompt, dropped);
-      dropped.refuseIfRequired(prompt);
-      checkThoughts(prompt);
-      const planned = planAnswer(prompt);
-      const counter = await loadTokenCounter();
-      const modelMaximum = call.model.top_provider.max_completion_tokens;
-      const limits = {
-        maxTokens: Math.min(prompt.maxTokens ?? modelMaximum, modelMaximum),
-        stop: prompt.stop,
-        inputTokens: await call.countInput(),
-      };
-      const delay = readDeltaDelay(prompt);
-      return { type: "events", feed: createFeed(emitAnswer(planned, limits, counter), { signal: call.signal, delay }) };
-    },
+export async function generateEmbedded(call: Call): Promise<Answer> {
+  call.signal.throwIfAborted();
+  const { prompt, dropped, target: { model } } = call;
+  if (model === "fault") return await generateFault(call);
+  const { responseContext } = call.client;
+  checkVendorRules(responseContext.prompt, responseContext.request);
+  // Like Gemini, the model supports no vendor-specific members of any other protocol.
+  await runSlicedNow(dropUnknownMembers(prompt, { protocol: "gemini", dropped }));
+  addUnsupported(prompt, dropped);
+  dropped.refuseIfRequired(prompt);
+  checkThoughts(prompt);
+  const planned = planAnswer(prompt);
+  const counter = await loadTokenCounter();
+  const modelMaximum = call.model.top_provider.max_completion_tokens;
+  const limits = {
+    maxTokens: Math.min(prompt.maxTokens ?? modelMaximum, modelMaximum),
+    stop: prompt.stop,
+    inputTokens: await call.countInput(),
   };
+  const delay = readDeltaDelay(prompt);
+  return { type: "events", feed: createFeed(emitAnswer(planned, limits, counter), { signal: call.signal, delay }) };
 }
 
 function createFeed(
@@ -104,4 +97,33 @@ function addUnsupported({ n, sampling, tools }: Prompt, dropped: UnsupportedPara
   for (const tool of tools) {
     if (tool.type === "hosted") dropped.add(`tools.${String(tool.value.type)}`);
   }
+}
+
+/** Longest delay before a delta, in milliseconds. */
+const MAX_DELAY_MS = 100_000;
+/** Longest total delay of one answer, in milliseconds. */
+const MAX_TOTAL_MS = 150_000;
+
+/** Delays between the deltas of one answer. A slow stream shows whether a proxy in front of the gateway buffers it. */
+interface DeltaDelay {
+  /** Waits before each delta except the first. Ends early when the signal is aborted. Never rejects. */
+  wait(signal: AbortSignal): Promise<void>;
+}
+
+/** Reads the delay from a first line `pace:700ms` of the last user message; `undefined` without such a line. */
+function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
+  const last = messages.findLast(({ role }) => role === "user")?.blocks.find((block) => block.type === "text");
+  const requestedMs = last?.type === "text" ? /^pace:(\d{1,6})ms(?:\n|$)/.exec(last.text)?.[1] : undefined;
+  if (requestedMs === undefined) return undefined;
+  const pauseMs = Math.min(Number(requestedMs), MAX_DELAY_MS);
+  let leftMs = MAX_TOTAL_MS;
+  let first = true;
+  return {
+    async wait(signal) {
+      const ms = first ? 0 : Math.min(pauseMs, leftMs);
+      first = false;
+      leftMs -= ms;
+      if (ms > 0) await delay(ms, signal).catch(() => {});
+    },
+  };
 }

@@ -11,24 +11,9 @@ const MAX_STEPS = 200_000;
 /**
  * Keywords that may refuse a value but are not checked. `pattern` is not: a client's expression could take any time.
  */
-const UNCHECKED_KEYWORDS = [
-  "pattern",
-  "patternProperties",
-  "propertyNames",
-  "contains",
-  "minContains",
-  "maxContains",
-  "uniqueItems",
-  "not",
-  "if",
-  "dependencies",
-  "dependentRequired",
-  "dependentSchemas",
-  "unevaluatedItems",
-  "unevaluatedProperties",
-  "$dynamicRef",
-  "$recursiveRef",
-];
+const UNCHECKED_KEYWORDS =
+  `pattern patternProperties propertyNames contains minContains maxContains uniqueItems not if dependencies
+  dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties $dynamicRef $recursiveRef`.split(/\s+/);
 
 interface Walk {
   root: Json;

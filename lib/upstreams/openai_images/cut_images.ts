@@ -40,7 +40,6 @@ class Cutter implements ImageCutter {
   readonly #imagePath: "{[{" | "{";
   readonly #rest: string[] = [];
   #restLength = 0;
-  /** The brackets that are open. */
   readonly #levels: string[] = [];
   /** The last of `{ [ , :` outside strings. It distinguishes names from values. */
   #lastMark = "";
@@ -52,7 +51,6 @@ class Cutter implements ImageCutter {
   #topName = "";
   /** True while a name is being read. */
   #inName = false;
-  /** The image that is being read. */
   #image: string[] | undefined;
   #imageLength = 0;
   #count = 0;

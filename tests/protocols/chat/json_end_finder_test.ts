@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { jsonEndFinder } from "../../../lib/protocols/chat/json_end_finder.ts";
+import { jsonEndFinder } from "../../../lib/protocols/chat/call_finder.ts";
 import { seeded } from "../../support/random.ts";
 
 /** Index after the outermost value, found one character at a time; -1 if it is incomplete. */

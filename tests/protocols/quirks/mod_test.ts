@@ -3,17 +3,17 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import type { Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { compatible } from "../../../lib/protocols/quirks/compatible.ts";
-import { deepseek } from "../../../lib/protocols/quirks/deepseek.ts";
-import { glm } from "../../../lib/protocols/quirks/glm.ts";
-import { groq } from "../../../lib/protocols/quirks/groq.ts";
-import { kimi } from "../../../lib/protocols/quirks/kimi.ts";
+import { deepseek } from "../../../lib/protocols/quirks/mod.ts";
+import { glm } from "../../../lib/protocols/quirks/mod.ts";
+import { groq } from "../../../lib/protocols/quirks/mod.ts";
+import { kimi } from "../../../lib/protocols/quirks/mod.ts";
 import type { Quirk } from "../../../lib/protocols/quirks/quirk.ts";
 import { QUIRKS } from "../../../lib/protocols/quirks/mod.ts";
 import { mistral } from "../../../lib/protocols/quirks/mistral.ts";
 import { openrouter, openrouterIssuer } from "../../../lib/protocols/quirks/openrouter.ts";
-import { qwen } from "../../../lib/protocols/quirks/qwen.ts";
-import { vllm } from "../../../lib/protocols/quirks/vllm.ts";
-import { xai } from "../../../lib/protocols/quirks/xai.ts";
+import { qwen } from "../../../lib/protocols/quirks/mod.ts";
+import { vllm } from "../../../lib/protocols/quirks/mod.ts";
+import { xai } from "../../../lib/protocols/quirks/mod.ts";
 import { promptOf } from "../canonical/messages.ts";
 
 /** A body before and after rewriting, and its request. */

@@ -109,7 +109,7 @@ Deno.test("members of another protocol are translated, or else named", () => {
       [],
     ],
     ["chat", { min_p: 0, top_a: 0, repetition_penalty: 1 }, "responses", undefined, []],
-    ["responses", { text: { verbosity: null } }, "messages", undefined, []],
+    ["responses", { text: { verbosity: null }, store: true }, "messages", undefined, []],
     ["gemini", { generationConfig: { responseModalities: ["TEXT"] } }, "chat", undefined, []],
   ];
   for (const [protocol, members, kind, carried, names] of cases) {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { countedList } from "../../support/counted_list.ts";
-import { isStrictSchema } from "../../../lib/protocols/translate/strict_schema.ts";
+import { isStrictSchema } from "../../../lib/protocols/translate/fit_schemas.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
 Deno.test("isStrictSchema() recognizes schemas that strict mode accepts unchanged", () => {

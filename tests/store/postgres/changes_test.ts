@@ -225,6 +225,7 @@ postgresTest("cached keys are read again while the change feed is down but the d
   await node.sql`ALTER TABLE hidden_keys RENAME TO keys`;
   await node.sql`ALTER TABLE hidden RENAME TO changes`;
   await node.changes.poll();
+  assertEquals(node.lines.map(({ event }) => event), ["store_changes_unreadable", "store_changes_readable"]);
   const { reads } = node;
   await node.keys.findByHash(hash("a"), 0);
   await node.keys.findByHash(hash("a"), 0);

@@ -8,7 +8,7 @@ import { openDecoder } from "../../../lib/images/codec_files.ts";
 import { blank, type Pixels } from "../../../lib/canvas/pixels.ts";
 import type { ImageEvent, ImageRequest, InputImage, Size } from "../../../lib/images/types.ts";
 import { imageSize } from "../../../lib/billing/image_size.ts";
-import { createCanvas } from "../../../lib/upstreams/embedded/canvas.ts";
+import { createCanvas } from "../../../lib/upstreams/embedded/mod.ts";
 import { at, distance, quarters } from "../../canvas/images.ts";
 import { imageRequest } from "../../images/request.ts";
 import { skipInQuick } from "../../support/skip.ts";

@@ -7,7 +7,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { countReply } from "../../../lib/billing/count_prompt.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { NOTHING } from "../../../lib/upstreams/embedded/plan_answer.ts";
-import { createEmbedded } from "../../../lib/upstreams/embedded/echo.ts";
+import { createEmbedded } from "../../../lib/upstreams/embedded/mod.ts";
 import { assistant, call, promptOf, result, system, user } from "../../protocols/canonical/messages.ts";
 import { seeded } from "../../support/random.ts";
 import { rounds } from "../../support/skip.ts";

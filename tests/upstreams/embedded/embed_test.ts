@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { runToEnd } from "../../../lib/scheduler.ts";
 import type { EmbeddingInput } from "../../../lib/retrieval/types.ts";
-import { cosineOf, embedInput } from "../../../lib/upstreams/embedded/embed.ts";
+import { cosineOf, embedInput } from "../../../lib/upstreams/embedded/retrieval.ts";
 
 function vectorOf(input: EmbeddingInput, dimensions = 1_536): Float64Array {
   return runToEnd(embedInput(input, dimensions));

@@ -2,7 +2,7 @@
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt, ReplyEvent, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
-import { createEmbedded } from "../../../lib/upstreams/embedded/echo.ts";
+import { createEmbedded } from "../../../lib/upstreams/embedded/mod.ts";
 import type { Call, EventFeed } from "../../../lib/upstreams/upstream.ts";
 import { plainModel } from "../../support/plain_model.ts";
 

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/a
 import type { Message, Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { readLastUserTurn } from "../../../lib/upstreams/embedded/last_user_turn.ts";
-import { chooseCalls } from "../../../lib/upstreams/embedded/tool_calls.ts";
+import { chooseCalls } from "../../../lib/upstreams/embedded/plan_answer.ts";
 import { assistant, call, promptOf, result, user } from "../../protocols/canonical/messages.ts";
 
 const weather: Tool = {
