@@ -12,7 +12,7 @@ export interface Phase {
   readonly expire: () => void;
 }
 
-/** What counts ticks. */
+/** A timer that the shared clock ticks. */
 export interface Ticking extends UnorderedItem {
   /** Counts a tick. @returns true if a phase has lasted too long */
   tick(): boolean;

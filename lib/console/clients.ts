@@ -40,6 +40,19 @@ const sluice = ${create}baseURL: ${quoted(`${origin}${path}`)}, apiKey });
 const model = sluice(${quoted(model)});`,
 }));
 
+/** Agents that have a dialog for hosts with OpenAI's protocol. */
+const OPENAI_COMPATIBLE: readonly ClientSettings[] = [
+  ["Cline", `${ANTHROPIC_ALTERNATIVE} The Cline CLI needs CLINE_SESSION_BACKEND_MODE=local.`] as const,
+  ...["Continue", "pi"].map((name) => [name, ANTHROPIC_ALTERNATIVE] as const),
+].map(([name, note]) => ({
+  name,
+  kind: "agent",
+  protocol: "chat",
+  place: "An OpenAI-compatible provider",
+  settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
+  note,
+}));
+
 /** All clients. They read the key from `SLUICE_API_KEY`, or from a variable of their own that is set from it. */
 export const CLIENTS: readonly ClientSettings[] = [
   {
@@ -143,30 +156,7 @@ gemini --model ${shellWord(model)}`,
     settings: ({ origin, model }) =>
       `export OPENAI_BASE_URL=${origin}/v1 OPENAI_API_KEY=$SLUICE_API_KEY OPENAI_MODEL=${shellWord(model)}`,
   },
-  {
-    name: "Cline",
-    kind: "agent",
-    protocol: "chat",
-    place: "An OpenAI-compatible provider",
-    settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
-    note: `${ANTHROPIC_ALTERNATIVE} The Cline CLI needs CLINE_SESSION_BACKEND_MODE=local.`,
-  },
-  {
-    name: "Continue",
-    kind: "agent",
-    protocol: "chat",
-    place: "An OpenAI-compatible provider",
-    settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
-    note: ANTHROPIC_ALTERNATIVE,
-  },
-  {
-    name: "pi",
-    kind: "agent",
-    protocol: "chat",
-    place: "An OpenAI-compatible provider",
-    settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
-    note: ANTHROPIC_ALTERNATIVE,
-  },
+  ...OPENAI_COMPATIBLE,
 ];
 
 /** Returns a text as a string literal that is valid in JSON, JavaScript, Python and TOML. */

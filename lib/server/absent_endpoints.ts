@@ -6,59 +6,22 @@
 /** Missing endpoints by base path. Each stands for itself and every path below it. */
 const ABSENT_ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
   // https://platform.openai.com/docs/api-reference
-  "/v1": new Set([
-    "assistants",
-    "audio",
-    "batches",
-    "chatkit",
-    "completions",
-    "containers",
-    "conversations",
-    "edits",
-    "engines",
-    "evals",
-    "files",
-    "fine-tunes",
-    "fine_tuning",
-    "images/variations",
-    "moderations",
-    "organization",
-    "projects",
-    "realtime",
-    "skills",
-    "threads",
-    "uploads",
-    "vector_stores",
-    "videos",
-  ]),
+  "/v1": new Set(
+    `assistants audio batches chatkit completions containers conversations edits engines evals files fine-tunes
+    fine_tuning images/variations moderations organization projects realtime skills threads uploads vector_stores
+    videos`.split(/\s+/),
+  ),
   // https://docs.claude.com/en/api
-  "/anthropic/v1": new Set([
-    "agents",
-    "complete",
-    "environments",
-    "experimental",
-    "files",
-    "messages/batches",
-    "organizations",
-    "sessions",
-    "skills",
-    "vaults",
-  ]),
+  "/anthropic/v1": new Set(
+    `agents complete environments experimental files messages/batches organizations sessions skills vaults`.split(
+      /\s+/,
+    ),
+  ),
   // https://ai.google.dev/api
-  "/v1beta": new Set([
-    "agents",
-    "auth_tokens",
-    "batches",
-    "cachedContents",
-    "corpora",
-    "dynamic",
-    "fileSearchStores",
-    "files",
-    "generatedFiles",
-    "interactions",
-    "operations",
-    "tunedModels",
-  ]),
+  "/v1beta": new Set(
+    `agents auth_tokens batches cachedContents corpora dynamic fileSearchStores files generatedFiles interactions
+    operations tunedModels`.split(/\s+/),
+  ),
 };
 
 /** Endpoints that Sluice has, but without the paths below them, which address objects that the vendor stores. */

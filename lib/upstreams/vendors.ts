@@ -15,7 +15,7 @@ export interface Vendor {
   optionalProtocols?: readonly Protocol[];
   /** True if output limits below the dialect's `minTokens` are refused; absent if that is not known. */
   enforcesMinTokens?: boolean;
-  /** Returns the request headers that carry the key. */
+  /** Returns the request headers: the key, and others that the vendor needs. Not called without a key. */
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
   images?: boolean;

@@ -61,6 +61,6 @@ Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the sh
     const response = await fetch(gateway.url + path, { method: "POST" });
     const { error } = await response.json();
     assertEquals(response.status, 404, path);
-    assertMatch(error.message, /base URL ends with \/v1, .*\/anthropic, .*port$/, path);
+    assertMatch(error.message, /base URL of OpenAI clients ends with \/v1, .*\/anthropic, .*port$/, path);
   }
 });

@@ -151,7 +151,7 @@ postgresTest("a flood of unknown keys does not delay known ones", async () => {
   assertEquals([one?.id, other?.id], ["key_1", "key_1"]);
   const refused = (await crowd).filter(({ status }) => status === "rejected");
   assert(refused.length > 1000 && refused.length < 15_000, String(refused.length));
-  // On a busy machine reads of known keys, and reads that nobody waits for any more, run beside those 32.
+  // On a busy machine reads of known keys, and reads that no request waits for any more, run beside those 32.
   assert(most >= 32 && most <= 100, String(most));
   await assertRejects(
     () => Promise.reject(refused[0]?.status === "rejected" && refused[0].reason),
