@@ -34,7 +34,7 @@ export const ALONE: readonly string[] = [
   "tests/tools/release_test.ts", // Changes the current folder.
 ];
 
-/** Tests that take longest. They begin first, each file in a module of its own, because they mostly wait. */
+/** Tests that take longest. They begin first, in modules of few files, because they mostly wait. */
 const LONG: readonly string[] = [
   "tests/e2e/docs/",
   "tests/billing/simulator/",
@@ -144,11 +144,11 @@ function testFiles(folder: string): string[] {
   ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
 }
 
-/**
- * Number of files with their own module for each bundle that runs in parallel: these mostly wait, bundles mostly
- * compute.
- */
-const ALONE_PER_BUNDLE = 3;
+/** Average number of long files of one kind per module. */
+const LONG_FILES = 3;
+
+/** Number of modules that mostly wait for each that mostly computes. */
+const ALONE_PER_BUNDLE = 2;
 
 /** Returns the files of each module of a group. The longest begin first, so that no core is idle at the end. */
 function bundlesOf(files: readonly string[]): string[][] {
@@ -156,7 +156,7 @@ function bundlesOf(files: readonly string[]): string[][] {
   const [endToEnd = [], unit = []] = [true, false].map((isEndToEnd) =>
     others.filter((file) => file.startsWith("tests/e2e/") === isEndToEnd)
   );
-  const alone = [...long, ...unit.filter(isUnshared)].map((file) => [file]);
+  const alone = [...longBundles(long), ...unit.filter(isUnshared).map((file) => [file])];
   const shared = [endToEnd, unit.filter((file) => !isUnshared(file))];
   const bundles = shared.flatMap((group) => mixed(group, Math.max(2, Math.ceil(group.length / BUNDLE_FILES))));
   return [
@@ -166,6 +166,19 @@ function bundlesOf(files: readonly string[]): string[][] {
     ]),
     ...alone.slice(bundles.length * ALONE_PER_BUNDLE),
   ];
+}
+
+/** Returns the files of each module of long tests: those of one kind share modules. */
+function longBundles(files: readonly string[]): string[][] {
+  return LONG.flatMap((_, kind) => {
+    const alike = files.filter((file) => longKind(file) === kind);
+    return mixed(alike, Math.ceil(alike.length / LONG_FILES));
+  });
+}
+
+/** The index of a file's kind in `LONG`; -1 if it is not long. */
+function longKind(file: string): number {
+  return LONG.findIndex((prefix) => file.startsWith(prefix));
 }
 
 /** Distributes all files over a few modules. */
@@ -186,10 +199,9 @@ function mixed(files: readonly string[], wantedCount: number): string[][] {
 
 /** Separates the long tests, in the order of `LONG`, from the others. */
 function byLength(files: readonly string[]): { long: string[]; others: string[] } {
-  const rank = (file: string) => LONG.findIndex((prefix) => file.startsWith(prefix));
   return {
-    long: files.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b)),
-    others: files.filter((file) => rank(file) < 0),
+    long: files.filter((file) => longKind(file) >= 0).sort((a, b) => longKind(a) - longKind(b)),
+    others: files.filter((file) => longKind(file) < 0),
   };
 }
 

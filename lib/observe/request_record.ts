@@ -109,20 +109,20 @@ const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
 
 /** Names of members of requests in all protocols. Only these appear in the log and in metrics. */
 const MEMBER_NAMES: ReadonlySet<string> = new Set(
-  `annotations audio background betas cache_control citations container content context_management diagnostics
-  conversation defer_loading document effort encrypted_content fallbacks file file_data file_id filename
+  `annotations audio background best_of betas cache_control citations container content context_management conversation
+  defer_loading diagnostics document effort encrypted_content extra_body fallbacks file file_data file_id filename
   frequency_penalty function_call functions image image_url include include_reasoning inference_geo input
-  input_fidelity instructions logit_bias logprobs max_completion_tokens max_output_tokens max_tokens max_tool_calls
-  mcp_servers messages messages.name metadata min_p modalities model models moderation n name namespace
-  output_compression output_config output_config.effort output_format parallel_tool_calls partial_images plugins
-  prediction prefill presence_penalty previous_response_id prompt prompt_cache_key prompt_cache_options
-  prompt_cache_retention provider quality reasoning reasoning.context reasoning.effort reasoning.enabled
-  reasoning.exclude reasoning.generate_summary reasoning.max_tokens reasoning.mode reasoning.summary reasoning_content
-  reasoning_details reasoning_effort redacted_thinking repetition_penalty response_format route safeguards
-  safety_identifier seed service_tier session_id signature size speed stop stop_sequences store stream stream_options
-  strict style system temperature text text.format text.verbosity thinking thinking.budget_tokens thinking.display
-  thinking.type title tool_choice tool_choice.disable_parallel_tool_use tools top_a top_k top_logprobs top_p trace
-  transforms truncation usage user user_id user_location verbosity web_search_options
+  input_fidelity instructions logit_bias logprobs max_completion_tokens max_new_tokens max_output_tokens max_tokens
+  max_tool_calls mcp_servers messages messages.name metadata min_p modalities model models moderation n n_predict name
+  namespace num_predict output_compression output_config output_config.effort output_format parallel_tool_calls
+  partial_images plugins prediction prefill presence_penalty previous_response_id prompt prompt_cache_key
+  prompt_cache_options prompt_cache_retention provider quality reasoning reasoning.context reasoning.effort
+  reasoning.enabled reasoning.exclude reasoning.generate_summary reasoning.max_tokens reasoning.mode reasoning.summary
+  reasoning_content reasoning_details reasoning_effort redacted_thinking repetition_penalty response_format route
+  safeguards safety_identifier seed service_tier session_id signature size speed stop stop_sequences store stream
+  stream_options strict style system temperature text text.format text.verbosity thinking thinking.budget_tokens
+  thinking.display thinking.type title tool_choice tool_choice.disable_parallel_tool_use tools top_a top_k top_logprobs
+  top_p trace transforms truncation usage user user_id user_location verbosity web_search_options
   cachedContent contents contents.parts.thought contents.parts.thoughtSignature continuationToken displayName
   generationConfig generationConfig.candidateCount generationConfig.frequencyPenalty generationConfig.logprobs
   generationConfig.maxOutputTokens generationConfig.presencePenalty generationConfig.responseLogprobs

@@ -32,7 +32,7 @@ export interface AppOptions {
   nextRequestId?: () => string;
   /** Shutdown state of the process; absent: it never shuts down. */
   drain?: Drain;
-  /** Absent: new timers, which run only while there are requests. */
+  /** Absent: new timers, which tick only while one is set. */
   timers?: PhaseTimers;
   /** Shared by all listeners of a process; absent: the app has its own. */
   clients?: ClientTracker;

@@ -218,7 +218,7 @@ Deno.test("a relayed chat answer with calls does not end like one without, unles
   assertEquals(reasonsOf([call], { tool_choice: named }), ["stop", "stop", "stop"]);
 });
 
-Deno.test("relayed chat streams give each call an id, unless a later piece may have it", () => {
+Deno.test("relayed chat answers give each call an id, unless a later piece may have it", () => {
   const machine = RELAYS.chat.machine(responseContextOf("chat"));
   const idOf = (entry: JsonObject) => {
     const [frame] = machine.push({ data: JSON.stringify({ choices: [{ delta: { tool_calls: [entry] } }] }) });
@@ -228,6 +228,17 @@ Deno.test("relayed chat streams give each call an id, unless a later piece may h
   assertEquals(idOf({ id: "own", function: { name: "a", arguments: "{}" } }), "own");
   assertEquals(idOf({ index: 7, function: { name: "a", arguments: "{" } }), undefined);
   assertEquals(idOf({ index: 7, id: "late", function: { arguments: "}" } }), "late");
+  const calls = [{ function: { name: "a", arguments: "{}" } }, { id: "own", custom: { name: "b", input: "" } }];
+  const whole = scanMembers(JSON.stringify({ choices: [{ index: 0, message: { tool_calls: calls } }] }));
+  const edited = parseJson(RELAYS.chat.editReply?.(whole, responseContextOf("chat")).text ?? "");
+  assertEquals(edited, {
+    choices: [{
+      index: 0,
+      message: {
+        tool_calls: [{ ...calls[0], type: "function", id: "call_r1_0" }, { ...calls[1], type: "custom" }],
+      },
+    }],
+  });
 });
 
 Deno.test("a relayed messages stream has usage at its start, without which SDKs fail", () => {

@@ -44,7 +44,7 @@ export const chatRelay: Relay = {
     };
   },
   editReply(answer, context) {
-    const text = endedByCalls(withTexts(answer.text, "message"), context);
+    const text = withCalls(withTexts(answer.text, "message"), context);
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
@@ -99,13 +99,12 @@ function callNumberer({ requestId, request }: ResponseContext): (chunk: string) 
   function editCall(call: string, calls: ChoiceCalls, callsOfDelta: Set<BegunCall>): string {
     const entry = parsePlain(call);
     if (!isObject(entry)) return call;
-    const { position, id, endFinder } = calls.finder.find(entry, callsOfDelta);
+    const { position, endFinder } = calls.finder.find(entry, callsOfDelta);
     const edits: Record<string, string> = entry.index === position ? {} : { index: String(position) };
     if (position === calls.count) {
       calls.count++;
-      if (typeof entry.type !== "string") edits.type = isObject(entry.custom) ? '"custom"' : '"function"';
       // A later piece of an incomplete call may have the id.
-      if (id === undefined && endFinder.complete) edits.id = JSON.stringify(`call_${requestId}_${position}`);
+      Object.assign(edits, missingMembers(entry, endFinder.complete ? `call_${requestId}_${position}` : undefined));
     }
     return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
   }
@@ -147,13 +146,31 @@ function isOrdinaryEnd(answer: string, request: JsonObject): boolean {
   return STOP.test(answer) && !isObject(request.tool_choice);
 }
 
-/** Returns a whole answer in which choices with calls have the finish reason `tool_calls`. */
-function endedByCalls(answer: string, { request }: ResponseContext): string {
-  if (!CALLS.test(answer) || !isOrdinaryEnd(answer, request)) return answer;
+/** Returns the members that SDKs need of a call, as far as it lacks them. */
+function missingMembers(call: JsonObject, newId: string | undefined): Record<string, string> {
+  return {
+    ...(typeof call.type !== "string" && { type: isObject(call.custom) ? '"custom"' : '"function"' }),
+    ...(newId !== undefined && (call.id ?? "") === "" && { id: JSON.stringify(newId) }),
+  };
+}
+
+/** Returns a whole answer whose calls have a type and an id, and which does not end as if it had no calls. */
+function withCalls(answer: string, { requestId, request }: ResponseContext): string {
+  if (!CALLS.test(answer)) return answer;
   return editChoices(answer, (choice) => {
-    const calls = findValue(choice, ["message", "tool_calls"]);
-    const isEmpty = calls === undefined || /^(?:\[\s*\]|null)$/.test(choice.slice(calls.start, calls.end));
-    return isEmpty ? choice : withCallsFinish(choice);
+    let count = 0;
+    const editCall = (call: string) => {
+      const entry = parsePlain(call);
+      const edits = isObject(entry) ? missingMembers(entry, `call_${requestId}_${count}`) : {};
+      count++;
+      return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
+    };
+    const edited = editMember(
+      choice,
+      "message",
+      (message) => editMember(message, "tool_calls", (calls) => editElements(calls, editCall)),
+    );
+    return count > 0 && isOrdinaryEnd(edited, request) ? withCallsFinish(edited) : edited;
   });
 }
 

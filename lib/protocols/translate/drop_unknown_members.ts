@@ -259,9 +259,13 @@ const DEFAULTS: ReadonlyMap<string, string> = new Map([
   ["repetition_penalty", "1"],
 ]);
 
-/** True if a member has no effect: its value is null, an empty list, an object of such members, or the default. */
+/**
+ * True if a member has no effect: its value is null, an empty list, an object of such members, or the default.
+ * `web_search_options` asks for a search even if it is empty.
+ */
 function asksForNothing(name: string, value: Json | undefined): boolean {
   if (value === undefined || value === null) return true;
+  if (name === "web_search_options") return false;
   const isEmpty = Array.isArray(value)
     ? value.length === 0
     : isObject(value) && Object.entries(value).every(([inner, member]) => asksForNothing(inner, member));

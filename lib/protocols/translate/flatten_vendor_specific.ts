@@ -87,9 +87,9 @@ function flattenBlock(
     case "tool_reference":
       return [{ type: "text", text: `[Loaded tool: ${textOf(value.tool_name)}]` }];
     case "compaction":
-      // A summary of the earlier conversation; if encrypted, only its vendor can read it.
+      // A summary of the earlier conversation; if encrypted, only its vendor can read it. Chat joins texts without space.
       return typeof value.content === "string" && value.content !== ""
-        ? [{ type: "text", text: value.content }]
+        ? [{ type: "text", text: `${value.content}\n\n` }]
         : undefined;
     default:
       return undefined;

@@ -14,6 +14,9 @@ const DOWN_POLL_INTERVAL_MS = 500;
 /** Longest duration of a poll, in milliseconds: a stalled database does not answer. */
 const POLL_TIMEOUT_MS = 1_500;
 
+/** Time without an answer after which the feed reports it, if the ledger is reachable, in milliseconds. */
+const UNREPORTED_MS = 5_000;
+
 /** Longest wait for a read of a key, in milliseconds. */
 export const READ_TIMEOUT_MS = 2_000;
 
@@ -31,6 +34,8 @@ export interface ChangesParts {
    * although no error was reported, and end the calls on them after a while.
    */
   stalled: () => void;
+  /** Returns whether the ledger is reachable. If it is not, it reports the outage. */
+  isLedgerUp: () => boolean;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
   log: Log;
@@ -222,17 +227,20 @@ export class Changes {
     for (const { keys } of this.#watches) keys?.(changed);
   }
 
+  #reportUnreadable(error: unknown): void {
+    if (!this.#isUnreadable) {
+      this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
+    }
+    this.#isUnreadable = true;
+  }
+
   #recordFailure(error: unknown): void {
     this.#failure = error;
     this.#failedSince ??= this.#parts.monotonic();
     this.#reconnect();
-    if (!isOutOfReach(error)) {
-      if (!this.#isUnreadable) {
-        this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describeFailure(error) });
-      }
-      this.#isUnreadable = true;
-      return;
-    }
+    const isRefused = !isOutOfReach(error);
+    if (isRefused || this.downMs >= UNREPORTED_MS && this.#parts.isLedgerUp()) this.#reportUnreadable(error);
+    if (isRefused) return;
     if (!this.#isDown && isTimeout(error)) this.#stall();
     this.#isDown = true;
   }

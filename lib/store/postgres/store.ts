@@ -106,11 +106,14 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const reconnect = () => {
     for (const each of [pool, reportPool, keyPool]) each.renew();
   };
+  const ledgerOptions = { ...options, leaseMs, reports: reportPool.sql, reconnect };
+  const ledger = closeWith(opened, await openJournaled(pool.sql, ledgerOptions));
   const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
   const changes = new Changes({
     pool: closeWith(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
     stalled: reconnect,
+    isLedgerUp: () => ledger.reach().up,
     monotonic: () => performance.now(),
     log,
   });
@@ -125,9 +128,8 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const configs = openPostgresConfigs(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
-  const ledgerOptions = { ...options, leaseMs, reports: reportPool.sql, reconnect };
-  const ledger = closeWith(opened, await openJournaled(pool.sql, ledgerOptions));
-  const isUp = () => reachOf(ledger, changes).up;
+  const reach = () => reachOf(ledger, changes);
+  const isUp = () => reach().up;
   return {
     keys: reportOutages(keys, { isUp, exempt: "findByHash" }),
     ledger,
@@ -137,7 +139,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     shared: {
       configs,
       nodes: openPostgresNodes(keyPool.sql),
-      reach: () => reachOf(ledger, changes),
+      reach,
       msSinceAnswer: () => changes.isReadable ? ledger.msSinceAnswer() : undefined,
     },
     close: () => opened.disposeAsync(),

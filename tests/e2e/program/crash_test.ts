@@ -4,7 +4,7 @@ import { configFor, crashOften, ENV } from "./crashes.ts";
 import { createLoad } from "./load.ts";
 
 /** `deno task heavy` has more. */
-const kills = 8;
+const kills = 4;
 
 Deno.test(`complete answers are in the ledger exactly once through ${kills} kills, and nothing else is charged`, () =>
   inFolder(async (folder) => {

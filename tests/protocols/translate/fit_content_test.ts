@@ -38,7 +38,7 @@ Deno.test("foreign blocks that the model must read become text and media", () =>
       source: { type: "content", content: [{ type: "text", text: "one" }, image] },
     }, [text("Document: Doc\nContext: why"), text("one"), picture]],
     ["loaded tool", { type: "tool_reference", tool_name: "x" }, [text("[Loaded tool: x]")]],
-    ["summary", { type: "compaction", content: "before" }, [text("before")]],
+    ["summary", { type: "compaction", content: "before" }, [text("before\n\n")]],
   ];
   for (const [claim, value, blocks] of cases) {
     const target = targetOf("chat");
@@ -109,6 +109,8 @@ Deno.test("members of another protocol are translated, or else named", () => {
       [],
     ],
     ["chat", { min_p: 0, top_a: 0, repetition_penalty: 1 }, "responses", undefined, []],
+    ["chat", { web_search_options: {} }, "responses", undefined, ["web_search_options"]],
+    ["chat", { web_search_options: null }, "responses", undefined, []],
     ["responses", { text: { verbosity: null }, store: true }, "messages", undefined, []],
     ["gemini", { generationConfig: { responseModalities: ["TEXT"] } }, "chat", undefined, []],
   ];

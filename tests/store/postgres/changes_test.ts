@@ -192,12 +192,39 @@ Deno.test("calls that are late on replaced connections do not replace the new on
   const rows = Promise.resolve([{ keys: 0n, keys_gone: 0n, config: 0n }]);
   const pool = { sql: (() => rows) as unknown as Sql, renew() {}, close: () => Promise.resolve() };
   const stalled = () => void stalls++;
-  const changes = new Changes({ pool, isPooled: true, stalled, monotonic: () => now, log() {} });
+  const options = { pool, isPooled: true, stalled, isLedgerUp: () => false, monotonic: () => now, log() {} };
+  const changes = new Changes(options);
   for (const [at, count] of [[5_000, 1], [5_000, 1], [6_900, 1], [7_000, 2]] as const) {
     now = at;
     assert(await changes.checkNow(new NoAnswer()));
     assertEquals(stalls, count, String(at));
   }
+  changes.close();
+});
+
+Deno.test("a feed that alone gets no answer for five seconds says so, and when it gets one again", async () => {
+  let [now, isUp, isLedgerUp] = [0, false, true];
+  const events: string[] = [];
+  const answer = () =>
+    isUp ? Promise.resolve([{ keys: 0n, keys_gone: 0n, config: 0n }]) : Promise.reject(new NoAnswer());
+  const pool = { sql: answer as unknown as Sql, renew() {}, close: () => Promise.resolve() };
+  const changes = new Changes({
+    ...{ pool, isPooled: true, stalled() {}, isLedgerUp: () => isLedgerUp, monotonic: () => now },
+    log: ({ event }) => events.push(event),
+  });
+  const poll = async (at: number) => {
+    now = at;
+    await changes.poll().catch(() => {});
+    return events.splice(0).join();
+  };
+  assertEquals([await poll(0), await poll(4_999)], ["", ""]);
+  // An outage of the whole store is reported by the ledger.
+  isLedgerUp = false;
+  assertEquals(await poll(5_000), "");
+  isLedgerUp = true;
+  assertEquals([await poll(6_000), await poll(7_000)], ["store_changes_unreadable", ""]);
+  isUp = true;
+  assertEquals([await poll(8_000), await poll(9_000)], ["store_changes_readable", ""]);
   changes.close();
 });
 

@@ -57,6 +57,7 @@ export async function openNode(
     pool: feed,
     isPooled: false,
     stalled: () => pool.renew(),
+    isLedgerUp: () => false,
     monotonic: () => performance.now() + ahead,
     log: (line) => lines.push(line),
   });
