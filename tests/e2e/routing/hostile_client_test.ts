@@ -61,7 +61,11 @@ Deno.test("errors caused by one client leave a target available to others", asyn
       method === "GET" ? json({ data: [], models: [] }) : body.includes(POISON) ? script : json(whole)
     );
     for (const [index, [name, play]] of refusals.entries()) {
-      if (IS_SAMPLE && SPOKEN[index / 2 % SPOKEN.length] !== protocol) continue;
+      // Each refusal is tried in every second protocol; a fast run tries half of them, in one protocol each.
+      const isTried = IS_SAMPLE
+        ? SPOKEN[index / 2 % SPOKEN.length] === protocol
+        : (index + SPOKEN.indexOf(protocol)) % 2 === 0;
+      if (!isTried) continue;
       script = play(protocol);
       await using gateway = startGateway(oneModel(protocol, server.url), { breakers: true });
       const client = protocol === "gemini" ? "chat" : protocol;
