@@ -10,7 +10,7 @@ import { EMBEDDED_UPSTREAM } from "../lib/catalog/embedded.ts";
 import { modelSchema } from "../lib/catalog/model.ts";
 import { convertImage } from "../lib/images/codec.ts";
 import type { ImageFormat, ImageRequest, InputImage, Size } from "../lib/images/types.ts";
-import { createCanvas } from "../lib/upstreams/embedded/canvas.ts";
+import { createCanvas } from "../lib/upstreams/embedded/mod.ts";
 import { watch } from "./watch.ts";
 
 const SIZES: Size[] = [

@@ -22,6 +22,12 @@ const HELD_RELAYED = { client: "chat", upstream: "chat", play: "slow" } as const
 /** Time for which all streams are open before memory is read, in milliseconds: each has sent two events by then. */
 const OPEN_MS = 5_000;
 
+/**
+ * Time after the first answer at which a target without streams is weighed, in milliseconds. Until then the gateway
+ * imports the modules that its first answer did not need; they are no memory of streams.
+ */
+const SETTLE_MS = 5_000;
+
 /** Opens streams on a target that was started for that, and weighs it. @throws {Error} where not all can be opened */
 export async function weighStreams(running: Running, { load, streams }: { load: Peer; streams: number }): Promise<
   StreamMemory
@@ -29,6 +35,7 @@ export async function weighStreams(running: Running, { load, streams }: { load: 
   const entrance = entranceOf(running.target);
   const ask = { protocol: "chat", size: "1k", model: entrance.model, stream: true } as const;
   const { path, headers } = entrance;
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const idleBytes = await memoryBytes(running.pid);
   await tell(load, { kind: "open", port: running.port, path, headers, ask, connections: streams, untried: true });
   await tell(load, { kind: "hold" });

@@ -34,7 +34,10 @@ export function* writeResult({ request, created, images, usage }: ImageResult): 
   yield `]${members(rest, ",", "")}}`;
 }
 
-/** Returns the billed usage. Uploaded images count if they have a price and the upstream reports them; else they are 0. */
+/**
+ * Returns the billed usage. Uploaded images count if they have a price and the upstream reports them; else they are 0.
+ * Both details are always there, because the types of OpenAI's SDKs require them.
+ */
 export function writeUsage({ input, inputImages, output }: ImageUsage, request: CountedUploads): JsonObject {
   return {
     input_tokens: input + inputImages,

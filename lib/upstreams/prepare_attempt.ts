@@ -1,5 +1,5 @@
 /** Decides whether a call is relayed or translated, and prepares the attempt. */
-import type { Protocol } from "../protocols/canonical/types.ts";
+import type { ContentBlockOf, Protocol } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import { GatewayError } from "../errors.ts";
@@ -64,8 +64,9 @@ export function createAttemptMaker(
 
   /**
    * Returns whether the client's text can be relayed: the prompt was not truncated, the vendor knows its members, its
-   * token limit is high enough for the vendor, and none of its signatures comes from another model of the gateway.
-   * Unknown signatures are assumed to come from the upstream, which may resell models.
+   * token limit is high enough for the vendor, none of its signatures comes from another model of the gateway, and it
+   * does not refer to reasoning that was not stored. Unknown signatures are assumed to come from the upstream, which may
+   * resell models.
    */
   function canRelay(call: Call, { protocol, quirk, minTokens, origin: { issuer: own } }: TargetRoute): boolean {
     const { prompt, client } = call;
@@ -79,9 +80,14 @@ export function createAttemptMaker(
       return issuer === own || !options.issuers.has(issuer);
     }
     const signatures = new Set<string>();
+    const { store } = client.responseContext.request;
     for (const { blocks } of prompt.messages) {
       for (const block of blocks) {
-        if (block.type !== "reasoning" || block.signature === undefined) continue;
+        if (block.type !== "reasoning") continue;
+        if (block.signature === undefined) {
+          if (store === false && isReference(block)) return false;
+          continue;
+        }
         const { issuer, value } = block.signature;
         if (issuer === own) signatures.add(value);
         else if (options.issuers.has(issuer)) return false;
@@ -112,6 +118,12 @@ export function createAttemptMaker(
     protocolFor: (client, target) => routeTo(target, client).protocol,
     minTokens: (client, target) => routeTo(target, client).minTokens,
   };
+}
+
+/** Returns whether reasoning without a signature has an id and no content: a vendor looks it up by the id. */
+function isReference({ unknownMembers }: ContentBlockOf<"reasoning">): boolean {
+  const { id, content } = unknownMembers?.members ?? {};
+  return typeof id === "string" && id !== "" && content === undefined;
 }
 
 /** Returns whether each text occurs as a string somewhere in a value. Removes the texts that it finds from the set. */

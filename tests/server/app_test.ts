@@ -31,7 +31,10 @@ Deno.test("unknown paths and methods get errors in the shape of the prefix", asy
   assertEquals(openai.status, 404);
   assertEquals(JSON.parse(openai.body).error.code, "not_found");
   // The most common cause is a wrong base URL in a client.
-  assertMatch(JSON.parse(openai.body).error.message, /base URL of OpenAI clients ends with \/v1, .*\/anthropic, .*port$/);
+  assertMatch(
+    JSON.parse(openai.body).error.message,
+    /base URL of OpenAI clients ends with \/v1, .*\/anthropic, .*port$/,
+  );
   assertMatch(openai.headers.get("x-request-id") ?? "", /^req_[a-z0-9]+$/);
   assertEquals(openai.headers.get("request-id"), null);
 

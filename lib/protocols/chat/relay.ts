@@ -89,10 +89,10 @@ interface ChoiceCalls {
 
 /**
  * Creates an edit of chunks that gives each call of an answer its position as its index, its first piece a type and an
- * id, and the answer the finish reason `tool_calls`. Some upstreams send no index, the same for all calls, or that of a content block. Gemini's endpoint for such
- * clients and Ollama have sent whole calls without a type or an id.
+ * id, and the answer the finish reason `tool_calls`. Some upstreams send no index, the same for all calls, or that of a
+ * content block. Gemini's endpoint for such clients and Ollama have sent whole calls without a type or an id.
  */
-function callNumberer({ requestId, request }: ResponseContext): (chunk: string) => string {
+function callNumberer(context: ResponseContext): (chunk: string) => string {
   /** By the text of the choice's index. */
   const choices = new Map<string, ChoiceCalls>();
 
@@ -104,7 +104,10 @@ function callNumberer({ requestId, request }: ResponseContext): (chunk: string) 
     if (position === calls.count) {
       calls.count++;
       // A later piece of an incomplete call may have the id.
-      Object.assign(edits, missingMembers(entry, endFinder.complete ? `call_${requestId}_${position}` : undefined));
+      Object.assign(
+        edits,
+        missingMembers(entry, endFinder.complete ? `call_${context.requestId}_${position}` : undefined),
+      );
     }
     return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
   }
@@ -134,16 +137,19 @@ function callNumberer({ requestId, request }: ResponseContext): (chunk: string) 
 
   return (chunk) => {
     const numbered = CALLS.test(chunk) ? editChoices(chunk, editChoice) : chunk;
-    return choices.size > 0 && isOrdinaryEnd(numbered, request) ? editChoices(numbered, endChoice) : numbered;
+    return choices.size > 0 && isOrdinaryEnd(numbered, context) ? editChoices(numbered, endChoice) : numbered;
   };
 }
 
 /** Matches an ordinary end. */
 const STOP = /"finish_reason"\s*:\s*"stop"/;
 
-/** True if an answer ends as if it had no calls. OpenAI's answers do so if the client names the tool to call. */
-function isOrdinaryEnd(answer: string, request: JsonObject): boolean {
-  return STOP.test(answer) && !isObject(request.tool_choice);
+/**
+ * True if an answer ends as if it had no calls. OpenAI's answers do so if the client names the tool to call. The request
+ * is read last, because that may parse it.
+ */
+function isOrdinaryEnd(answer: string, context: ResponseContext): boolean {
+  return STOP.test(answer) && !isObject(context.request.tool_choice);
 }
 
 /** Returns the members that SDKs need of a call, as far as it lacks them. */
@@ -155,13 +161,13 @@ function missingMembers(call: JsonObject, newId: string | undefined): Record<str
 }
 
 /** Returns a whole answer whose calls have a type and an id, and which does not end as if it had no calls. */
-function withCalls(answer: string, { requestId, request }: ResponseContext): string {
+function withCalls(answer: string, context: ResponseContext): string {
   if (!CALLS.test(answer)) return answer;
   return editChoices(answer, (choice) => {
     let count = 0;
     const editCall = (call: string) => {
       const entry = parsePlain(call);
-      const edits = isObject(entry) ? missingMembers(entry, `call_${requestId}_${count}`) : {};
+      const edits = isObject(entry) ? missingMembers(entry, `call_${context.requestId}_${count}`) : {};
       count++;
       return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
     };
@@ -170,7 +176,7 @@ function withCalls(answer: string, { requestId, request }: ResponseContext): str
       "message",
       (message) => editMember(message, "tool_calls", (calls) => editElements(calls, editCall)),
     );
-    return count > 0 && isOrdinaryEnd(edited, request) ? withCallsFinish(edited) : edited;
+    return count > 0 && isOrdinaryEnd(edited, context) ? withCallsFinish(edited) : edited;
   });
 }
 

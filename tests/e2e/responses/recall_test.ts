@@ -196,6 +196,12 @@ Deno.test("encrypted reasoning that only the gateway requested is stored and not
     const sent = { ...shown, summary: [{ type: "summary_text", text: "Another answer's" }] };
     await answerOf(await ask(gateway, { stream, input: [shown, other, sent, { role: "user", content: "Go" }] }));
     assertEquals(server.requests.at(-1)?.json.input.slice(0, 3), [secret, other, sent]);
+    // Where nothing is stored, the rest would be refused.
+    const input = [shown, other, sent, { role: "user", content: "Go" }];
+    const response = await ask(gateway, { stream, store: false, input });
+    assertEquals(response.headers.get("x-sluice-dropped"), "input.reasoning");
+    await answerOf(response);
+    assertEquals(server.requests.at(-1)?.json.input.map(({ id, role }: Answer) => id ?? role), ["rs_1", "user"]);
     await answerOf(await ask(gateway, { stream, input: [{ id: "rs_1" }, { role: "user", content: "Go" }] }));
     assertEquals(server.requests.at(-1)?.json.input[0], secret);
   }
