@@ -26,6 +26,8 @@ export async function withLedgers(
   const beside = connect(url, 2);
   const pools = Array.from({ length: nodes }, () => connect(url, CONNECTIONS));
   try {
+    // The driver never gives a connection of its own to a pool that has not connected.
+    await beside`SELECT 1`;
     await test(pools.map((sql) => openPostgresLedger(sql, options)) as Ledgers, beside);
   } finally {
     await Promise.all([beside, ...pools].map((sql) => sql.end({ timeout: 1 })));
