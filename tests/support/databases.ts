@@ -114,14 +114,17 @@ async function prepareRedis(): Promise<EngineParts> {
 }
 
 /**
- * The address of a fresh, empty database, dropped at the end; in the server of `SLUICE_TEST_POSTGRES`, otherwise in one
- * that ends with this process.
+ * The address of a fresh database, dropped at the end; in the server of `SLUICE_TEST_POSTGRES`, otherwise in one that
+ * ends with this process. It is empty, or a copy of the one with the address `like`.
  */
-export async function freshDatabase(): Promise<{ url: string } & AsyncDisposable> {
+export async function freshDatabase({ like }: { like?: string } = {}): Promise<{ url: string } & AsyncDisposable> {
   sharedPostgres ??= findPostgres();
   const server = await sharedPostgres;
   const name = `sluice_${crypto.randomUUID().replaceAll("-", "")}`;
-  await command(server, `CREATE DATABASE ${name}`);
+  await command(
+    server,
+    `CREATE DATABASE ${name}${like === undefined ? "" : ` TEMPLATE ${new URL(like).pathname.slice(1)}`}`,
+  );
   const url = new URL(server);
   url.pathname = `/${name}`;
   return {

@@ -4,6 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { freshDatabase, isStarved, postgresTest } from "../../support/databases.ts";
 import { inFolder, type Place, reuseProcess, run, start } from "../../support/program.ts";
 import { until } from "../../support/soon.ts";
+import { end } from "../nodes/cluster.ts";
 
 reuseProcess();
 
@@ -29,6 +30,9 @@ interface Answer {
   error: JsonObject;
 }
 
+/** A busy machine starved the database, which may have left something held for a minute. */
+class Starved extends Error {}
+
 async function behaves(place: Place): Promise<void> {
   await Deno.writeTextFile(`${place.folder}/sluice.jsonc`, JSON.stringify(CONFIG));
   const keys: Record<string, string> = {};
@@ -42,6 +46,12 @@ async function behaves(place: Place): Promise<void> {
   const shown = (await run(["keys", "show", "strict"], place)).out;
   assertStringIncludes(shown, "user budget: 1 USD per month for each end user, who must be named\n");
   const gateway = await start([], place);
+  await using _ended = {
+    async [Symbol.asyncDispose]() {
+      end(gateway);
+      await gateway.ended;
+    },
+  };
   const ask = async (
     name: string,
     user: JsonObject,
@@ -58,7 +68,7 @@ async function behaves(place: Place): Promise<void> {
       }),
     });
     const text = await response.text();
-    if (isStarved(response.status, text)) return await ask(name, user, { path, headers });
+    if (isStarved(response.status, text)) throw new Starved();
     return { status: response.status, id: response.headers.get("x-request-id") ?? "", error: JSON.parse(text).error };
   };
   const statusesOf = async (...answers: Promise<Answer>[]) => (await Promise.all(answers)).map(({ status }) => status);
@@ -100,11 +110,7 @@ async function behaves(place: Place): Promise<void> {
   const answered = BigInt(many.filter(({ status }) => status === 200).length);
   assert(answered >= 1n && answered * COST <= 20n, String(answered));
 
-  const isAnswered = ({ status }: JsonObject) => status !== 503;
-  await until(
-    "all are entered",
-    async () => (await admin("requests?limit=100")).data.filter(isAnswered).length === 25,
-  );
+  await until("all are entered", async () => (await admin("requests?limit=100")).data.length === 25);
   const explained = (await run(["explain", refused.id], place)).out;
   assertMatch(
     explained,
@@ -151,9 +157,22 @@ async function behaves(place: Place): Promise<void> {
 Deno.test("each end user of a key has a budget, in a SQLite file", () =>
   inFolder((folder) => behaves({ folder, env: { ADMIN_KEY: "admin-key-of-the-test" } })));
 
-postgresTest("each end user of a key has a budget, in Postgres", () =>
-  inFolder(async (folder) => {
-    await using database = await freshDatabase();
-    const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
+async function behavesInPostgres(folder: string): Promise<boolean> {
+  await using database = await freshDatabase();
+  const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
+  try {
     await behaves({ folder, env });
-  }));
+    return true;
+  } catch (error) {
+    if (error instanceof Starved) return false;
+    throw error;
+  }
+}
+
+postgresTest("each end user of a key has a budget, in Postgres", async () => {
+  let isDone = false;
+  for (let tries = 0; !isDone && tries < 5; tries++) {
+    await inFolder(async (folder) => void (isDone = await behavesInPostgres(folder)));
+  }
+  assert(isDone, "the database was starved each time");
+});

@@ -6,15 +6,15 @@ import { connect, migrate } from "../../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { answer, ROOM, store, testAnswers } from "../behaviours_answers.ts";
+import { migratedDatabase } from "./migrated.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
 /** Hands the answers of some nodes on one database to a test. */
 async function inDatabase(nodes: number, test: (...answers: AnswerStore[]) => Promise<void>): Promise<void> {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   const pools = Array.from({ length: nodes }, () => connect(new Secret(database.url), 4));
   try {
-    for (const sql of pools) await migrate(sql);
     await test(...pools.map(openPostgresAnswers));
   } finally {
     await Promise.all(pools.map((sql) => sql.end({ timeout: 1 })));

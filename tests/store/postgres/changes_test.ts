@@ -3,9 +3,10 @@ import type { KeyStore } from "../../../lib/store/keys.ts";
 import { Changes } from "../../../lib/store/postgres/changes.ts";
 import { isOutOfReach, type Sql } from "../../../lib/store/postgres/client.ts";
 import { NoAnswer } from "../../../lib/store/outage/reachability.ts";
-import { type Engine, freshDatabase, postgresTest, startPostgres } from "../../support/databases.ts";
+import { type Engine, postgresTest, startPostgres } from "../../support/databases.ts";
 import { pause, soon, until } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
+import { migratedDatabase } from "./migrated.ts";
 import { type Node, openNode } from "./nodes.ts";
 
 /**
@@ -37,7 +38,7 @@ const CHANGES: Record<string, (keys: KeyStore) => Promise<unknown>> = {
 for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
   postgresTest(`a key change on one node applies on another while its copy is fresh, ${way}`, async () => {
     for (const [name, change] of Object.entries(CHANGES)) {
-      await using database = await freshDatabase();
+      await using database = await migratedDatabase();
       await using one = await openNode(database.url);
       await using other = await openNode(database.url, { isDeaf });
       await one.keys.add(key());
@@ -57,7 +58,7 @@ for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
 }
 
 postgresTest("a node listens again after its connection was cut", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   await one.keys.add(key());
@@ -78,7 +79,7 @@ async function countListeners({ sql }: Node): Promise<number> {
 }
 
 postgresTest("no change is missed for any order of commits", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   await using third = await openNode(database.url);
@@ -107,7 +108,7 @@ postgresTest("no change is missed for any order of commits", async () => {
 });
 
 postgresTest("manual changes of keys and a restored backup apply as well", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using node = await openNode(database.url);
   await node.keys.add(key());
   await node.keys.findByHash(hash("a"), 0);
@@ -229,7 +230,7 @@ Deno.test("a feed that alone gets no answer for five seconds says so, and when i
 });
 
 postgresTest("cached keys are read again while the change feed is down but the database answers", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using node = await openNode(database.url, { keyAgeMs: 60_000 });
   await node.keys.add(key());
   await node.keys.findByHash(hash("a"), 0);

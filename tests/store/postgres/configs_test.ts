@@ -1,12 +1,13 @@
 import { assertEquals, assertLess } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
+import { HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
 import { until } from "../../support/soon.ts";
+import { migratedDatabase } from "./migrated.ts";
 import { openNode } from "./nodes.ts";
 
 const ignore = !HAS_POSTGRES;
 
 postgresTest("the shared configuration is the last one stored", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   assertEquals(await one.configs.latest(), undefined);
@@ -22,7 +23,7 @@ postgresTest("the shared configuration is the last one stored", async () => {
 });
 
 postgresTest("concurrently stored configurations get separate versions", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   const versions = await Promise.all(
@@ -42,7 +43,7 @@ for (const isDeaf of [false, true]) {
     name: `every node is told of another shared configuration${isDeaf ? ", though notifications are lost" : ""}`,
     ignore,
     async fn() {
-      await using database = await freshDatabase();
+      await using database = await migratedDatabase();
       await using one = await openNode(database.url, { isDeaf });
       await using other = await openNode(database.url, { isDeaf });
       await one.configs.put("first");
@@ -65,7 +66,7 @@ for (const isDeaf of [false, true]) {
 }
 
 postgresTest("a node that starts to watch is notified of texts stored since its last read", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   await one.configs.put("first");

@@ -1,23 +1,23 @@
 import { assert, assertEquals, assertLessOrEqual, assertRejects } from "@std/assert";
 import { Secret } from "../../../lib/secret.ts";
-import { connect, migrate } from "../../../lib/store/postgres/client.ts";
+import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresKeys } from "../../../lib/store/postgres/keys.ts";
-import { freshDatabase, HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
+import { HAS_POSTGRES, postgresTest } from "../../support/databases.ts";
 import { hash, key, testKeys } from "../behaviours_keys.ts";
 import { until } from "../../support/soon.ts";
+import { migratedDatabase } from "./migrated.ts";
 import { openNode } from "./nodes.ts";
 
 if (HAS_POSTGRES) {
   testKeys("the Postgres store", async (test) => {
-    await using database = await freshDatabase();
+    await using database = await migratedDatabase();
     const sql = connect(new Secret(database.url), 4);
-    await migrate(sql);
     await test(openPostgresKeys(sql));
     await sql.end();
   });
 
   testKeys("the Postgres store of a node", async (test) => {
-    await using database = await freshDatabase();
+    await using database = await migratedDatabase();
     await using node = await openNode(database.url);
     await test(node.keys);
   });
@@ -29,7 +29,7 @@ function nth(number: number): string {
 }
 
 postgresTest("the Postgres store keeps hashes unique under concurrency", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   for (let round = 0; round < 20; round++) {
@@ -50,7 +50,7 @@ postgresTest("the Postgres store keeps hashes unique under concurrency", async (
 });
 
 postgresTest("the Postgres store records last uses of the same keys from several nodes", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using one = await openNode(database.url);
   await using other = await openNode(database.url);
   const ids = Array.from({ length: 100 }, (_, index) => `key_${index}`);
@@ -67,7 +67,7 @@ postgresTest("the Postgres store records last uses of the same keys from several
 });
 
 postgresTest("a node reads each key once, valid or wrong", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using node = await openNode(database.url);
   await node.keys.add(key());
   await node.keys.rotate("key_1", { hash: hash("b"), until: 5000 });
@@ -90,7 +90,7 @@ postgresTest("a node reads each key once, valid or wrong", async () => {
 });
 
 postgresTest("a node evicts the least recently used keys", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   await using other = await openNode(database.url);
   for (const letter of ["a", "b", "c"]) {
     await other.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
@@ -116,7 +116,7 @@ for (const revoker of ["itself", "another"]) {
       await handOver.promise;
       return found;
     }
-    await using database = await freshDatabase();
+    await using database = await migratedDatabase();
     await using other = await openNode(database.url);
     await other.keys.add(key());
     await using node = await openNode(database.url, { between: slowly });
@@ -132,7 +132,7 @@ for (const revoker of ["itself", "another"]) {
 }
 
 postgresTest("a flood of unknown keys does not delay known ones", async () => {
-  await using database = await freshDatabase();
+  await using database = await migratedDatabase();
   let [running, most] = [0, 0];
   async function counted<T>(read: () => Promise<T>): Promise<T> {
     most = Math.max(most, ++running);

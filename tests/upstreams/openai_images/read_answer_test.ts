@@ -130,10 +130,10 @@ overEach("An answer without its images fails as a whole, for good", async () => 
     ["no JSON", () => new Response("<html>Bad gateway</html>"), "expected JSON"],
     ["nothing", () => new Response(""), "expected JSON"],
     ["a list", () => Response.json([]), "expected a JSON object"],
-    ["no images", () => Response.json({ data: [] }), "1 missing"],
+    ["no images", () => Response.json({ data: [] }), "made 0 of 1 images"],
     ["addresses", () => Response.json({ data: [{ url: "http://10.0.0.1/a.png" }] }), "URLs instead of images"],
     ["a failure inside", () => Response.json({ error: { message: "no", type: "server_error" } }), "failed"],
-    ["an empty stream", () => eventText(""), "1 missing"],
+    ["an empty stream", () => eventText(""), "made 0 of 1 images"],
     ["a cut stream", () =>
       cut(`data: {"type":"image_generation.completed","b64_json":"`, {
         "content-type": "text/event-stream",
