@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { HAS_TERMINAL, inFolder, reuseProcess, run, type Running, start, startAtTerminal } from "../support/program.ts";
 import { findProgram, skipIf, skipInQuick } from "../support/skip.ts";
+import { eventually } from "../support/soon.ts";
 
 if (skipInQuick("A process of its own for each command")) reuseProcess();
 
@@ -75,7 +76,7 @@ Deno.test("a first start without a terminal creates no key, and its command for 
     const { port } = new URL(first.origin);
     const under: [string, string] = ["env", "HTTP_PROXY=http://127.0.0.1:1"];
     for (const place of [{ folder }, { folder, under }]) {
-      assertEquals((await run(["health", "--port", port], place)).code, 0);
+      await eventually(async () => assertEquals((await run(["health", "--port", port], place)).code, 0));
     }
     first.kill("SIGTERM");
     const { code, out, err } = await first.ended;

@@ -196,7 +196,7 @@ Deno.test("encrypted reasoning that only the gateway requested is stored and not
     const sent = { ...shown, summary: [{ type: "summary_text", text: "Another answer's" }] };
     await answerOf(await ask(gateway, { stream, input: [shown, other, sent, { role: "user", content: "Go" }] }));
     assertEquals(server.requests.at(-1)?.json.input.slice(0, 3), [secret, other, sent]);
-    // Where nothing is stored, the rest would be refused.
+    // If nothing is stored, the rest would be refused.
     const input = [shown, other, sent, { role: "user", content: "Go" }];
     const response = await ask(gateway, { stream, store: false, input });
     assertEquals(response.headers.get("x-sluice-dropped"), "input.reasoning");
