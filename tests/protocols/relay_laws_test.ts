@@ -96,8 +96,8 @@ Deno.test("relayed frames are unchanged except for the model id and content in p
       const out = machine.push(frame);
       // Clients accept one start and one end mark, so repeated ones are dropped.
       if (frame.event === "message_start") starts++;
-      const repeats = starts > 1 && frame.event === "message_start";
-      const expected = repeats ? [] : [renamed(frame, protocol)];
+      const isDropped = (starts > 1 && frame.event === "message_start") || frame.event === "keepalive";
+      const expected = isDropped ? [] : [renamed(frame, protocol)];
       assertEquals(withoutCallFixes(out), withoutCallFixes(expected), `${protocol}: ${name}`);
       passed += out.length;
     }
@@ -250,6 +250,13 @@ Deno.test("a relayed messages stream has usage at its start, without which SDKs 
     const wanted = '{"id":"msg_1","usage":{"input_tokens":0,"output_tokens":0}}';
     assertEquals(frame?.data, `{"type":"message_start","message":${wanted}}`);
   }
+});
+
+Deno.test("a relayed responses stream has no events keepalive, at which some clients fail", () => {
+  const { push } = RELAYS.responses.machine(responseContextOf("responses"));
+  const delta = { data: '{"type":"response.output_text.delta","sequence_number":4,"delta":"keepalive"}' };
+  const data = '{"type":"keepalive","sequence_number":3}';
+  assertEquals([{ event: "keepalive", data }, { data }, delta].flatMap(push), [delta]);
 });
 
 Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {

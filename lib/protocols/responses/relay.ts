@@ -1,7 +1,7 @@
 /**
- * Relays responses. Edits: the model id and the id of the previous response in events with the response, and `[DONE]`
- * at the end. If the gateway stores the answer, it asks for encrypted reasoning, and removes it from the answer unless
- * the client asked for it, too.
+ * Relays responses. Edits: the model id and the id of the previous response in events with the response, `[DONE]` at the
+ * end, and no events `keepalive`. If the gateway stores the answer, it asks for encrypted reasoning, and removes it from
+ * the answer unless the client asked for it, too.
  */
 import {
   findValue,
@@ -21,6 +21,7 @@ import { COMPLETE_EVENTS } from "./output_item.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
+const KEEP_ALIVE = "keepalive";
 
 /** Events that a new writer writes before an error. In a relayed stream the client has got them already. */
 const OPENING_EVENTS = new Set(["response.created", "response.in_progress"]);
@@ -48,6 +49,7 @@ export const responsesRelay: Relay = {
       push(relayed) {
         const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
         const { event, data } = frame;
+        if (isKeepAlive(frame)) return [];
         if (data.includes('"sequence_number"')) lastNumbered = data;
         keeper?.push(relayed);
         if (!mayHaveMember(data, "response")) return [frame];
@@ -69,6 +71,11 @@ export const responsesRelay: Relay = {
     };
   },
 };
+
+/** True for OpenAI's undocumented event `keepalive`, at which some clients fail. The gateway's keep-alives are comments. */
+function isKeepAlive({ event, data }: Frame): boolean {
+  return event === KEEP_ALIVE || (data.includes(KEEP_ALIVE) && stringAt(data, "type") === KEEP_ALIVE);
+}
 
 /** Returns a response with the id of the previous one. The upstream got its items instead, and answers null. */
 function withPrevious(response: string, id: string | undefined): string {
