@@ -106,7 +106,14 @@ function candidateOf(
 ): Candidate {
   const param = PARAMETER_NAMES[requested.protocol].fallbacks;
   const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  const dropped = new UnsupportedParameters({ prompt: requested, request: body.value }, removed);
+  // Reading the value of a scanned body would parse it.
+  const client = {
+    prompt: requested,
+    get request() {
+      return body.value;
+    },
+  };
+  const dropped = new UnsupportedParameters(client, removed);
   const prompt = checkModelRules(requested, model, dropped, {
     body,
     privateNetworks: context.gateway.config.private_networks,
