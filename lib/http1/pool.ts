@@ -21,8 +21,8 @@ const PLAIN_IDLE_MS = 4_000;
 const TLS_IDLE_MS = 50_000;
 
 /**
- * Age up to which a connection is reused, in milliseconds. A busy one would never be idle for long, and lead to an old
- * server for ever although the name of its host has another address: even if that server answers only 503.
+ * Age up to which a connection is reused, in milliseconds. A busy connection is never idle for long. Without this limit
+ * it would keep leading to an old server after its host name has got another address.
  */
 const MAX_AGE_MS = 120_000;
 
