@@ -107,6 +107,8 @@ function classifyError({ kind, fault, code, retryAfterMs }: GatewayError): Failu
     case "upstream":
       return { outcome: { type: "failure" }, repeat: "never", next: "target" };
     case "not_found":
+      // The vendor has withdrawn the model, or an account or a deployment lacks it. Other targets may have it.
+      return { outcome: NO_VERDICT, repeat: "never", next: "target" };
     case "too_large":
       return { outcome: NO_VERDICT, repeat: "never", next: "model" };
     case "invalid":

@@ -257,8 +257,9 @@ class TargetAttempts<T> {
     const outcome = error.fault === "unfit" ? "unfit" : outcomeOfFailure(error, failure.outcome);
     if (outcome !== undefined) this.#parts.ended?.(attempt, { outcome, ms, error, isClients: !isReported });
     if (isReported) this.#parts.failed?.(attempt, error);
-    // Prefer a real failure to that of a target that could not take the request.
-    if (error.fault !== "unfit" || this.#lastError === undefined) this.#lastError = error;
+    // Prefer a failure that may end to that of a target that cannot serve the request at all.
+    const isLasting = error.fault === "unfit" || error.kind === "not_found";
+    if (!isLasting || this.#lastError === undefined) this.#lastError = error;
     this.#updateCandidates(candidate, { failure, error });
     if (!this.#mayGoOn(failure)) throw this.#lastError;
   }

@@ -23,7 +23,7 @@ Deno.test("classifyFailure() follows the table", () => {
     ["invalid", { fault: "status" }, "neither", "never", "none"],
     ["invalid", { code: "context_length_exceeded" }, "neither", "never", "model"],
     ["invalid", { code: "content_policy_violation" }, "neither", "never", "model"],
-    ["not_found", { fault: "status" }, "neither", "never", "model"],
+    ["not_found", { fault: "status" }, "neither", "never", "target"],
     ["too_large", { fault: "status" }, "neither", "never", "model"],
     ["limited", {}, "neither", "never", "none"],
     ["internal", {}, "neither", "never", "none"],

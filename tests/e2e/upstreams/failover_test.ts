@@ -120,7 +120,7 @@ Deno.test("dropped parameters are those of the answering target", async () => {
 });
 
 Deno.test("a client error leads to no other target", async () => {
-  const cases: [status: number, answer: number][] = [[400, 400], [404, 404], [413, 413], [422, 400]];
+  const cases: [status: number, answer: number][] = [[400, 400], [413, 413], [422, 400]];
   for (const [status, answer] of cases) {
     await using first = startUpstream(() => json(errorBody("chat", "wrong"), { status }));
     await using second = startUpstream(() => json(WHOLE.chat));
@@ -137,6 +137,22 @@ Deno.test("a client error leads to no other target", async () => {
     }
     assertEquals(gateway.gateway.health.snapshot().map(({ state, samples }) => [state, samples])[0], ["closed", 0]);
   }
+});
+
+Deno.test("a target whose vendor has withdrawn the model leads to the next one, and stays closed", async () => {
+  await using first = startUpstream(() => json(errorBody("chat", "no such model"), { status: 404 }));
+  await using second = startUpstream(() => json(WHOLE.chat));
+  await using gateway = startGateway(
+    twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", second.url)),
+    { breakers: true },
+  );
+  for (const client of PROTOCOLS) {
+    const response = await gateway.ask(client, prompt(client));
+    assertEquals(response.status, 200, await response.text());
+    assertEquals(answeredBy(response), ["second", "acme/one", "2"]);
+  }
+  assertEquals(first.requests.length, PROTOCOLS.length);
+  assertEquals(gateway.gateway.health.snapshot().map(({ state, samples }) => [state, samples])[0], ["closed", 0]);
 });
 
 Deno.test("nothing is retried after the first event", async () => {
