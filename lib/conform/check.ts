@@ -53,11 +53,12 @@ export class Skip extends Error {
   override readonly name = "Skip";
 }
 
-/** Requires a condition. @throws {Mismatch} if it is false, with `seen` as JSON, shortened to one line */
-export function expectThat(
-  condition: boolean,
-  { expected, seen }: { expected: string; seen: unknown },
-): asserts condition {
+/**
+ * Requires a condition.
+ * @param expected ends the sentence "expected …"
+ * @throws {Mismatch} if it is false, with `seen` as JSON, shortened to one line
+ */
+export function expectThat(condition: boolean, expected: string, seen: unknown): asserts condition {
   if (!condition) throw new Mismatch(expected, show(seen));
 }
 

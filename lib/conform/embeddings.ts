@@ -28,16 +28,13 @@ const FORM: ModelPart = { part: "embeddings", model: "embedding", members: { inp
 async function requestVectors(context: SuiteContext, members: JsonObject = {}): Promise<(number[] | string)[]> {
   const { data } = shaped(listForm, objectOf((await answerOf(FORM, context, members)).text, "the answer"));
   const indices = data.map(({ index }) => index);
-  expectThat(indices.every((index, at) => index === at), { expected: "indices from 0 in order", seen: indices });
+  expectThat(indices.every((index, at) => index === at), "indices from 0 in order", indices);
   return data.map(({ embedding }) => embedding);
 }
 
 async function requestNumbers(context: SuiteContext): Promise<number[][]> {
   const vectors = await requestVectors(context);
-  expectThat(vectors.every(Array.isArray), {
-    expected: "arrays of numbers where no format is named",
-    seen: vectors[0],
-  });
+  expectThat(vectors.every(Array.isArray), "arrays of numbers where no format is named", vectors[0]);
   return vectors as number[][];
 }
 
@@ -57,35 +54,35 @@ function readFloats(base64: string): number[] {
 export const EMBEDDINGS: Checks = {
   async whole(context) {
     const vectors = await requestNumbers(context);
-    expectThat(vectors.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: vectors.length });
+    expectThat(vectors.length === TEXTS.length, `${TEXTS.length} vectors`, vectors.length);
     const lengths = new Set(vectors.map(({ length }) => length));
-    expectThat(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
+    expectThat(lengths.size === 1, "vectors of one length", [...lengths]);
   },
   async similar(context) {
     const [first, similar, different] = await requestNumbers(context);
     const [high, low] = [dot(first, similar), dot(first, different)];
-    expectThat(high > low, { expected: "the same words to be closer than others", seen: [high, low] });
+    expectThat(high > low, "the same words to be closer than others", [high, low]);
   },
   async base64(context) {
     const [expected] = await requestNumbers(context);
     const [seen] = await requestVectors(context, { encoding_format: "base64" });
-    expectThat(typeof seen === "string", { expected: "base64", seen });
+    expectThat(typeof seen === "string", "base64", seen);
     const numbers = readFloats(seen);
-    expectThat(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
+    expectThat(numbers.length === expected?.length, `${expected?.length} floats`, numbers.length);
     const cosine = dot(numbers, expected) / Math.sqrt(dot(numbers, numbers) * dot(expected, expected));
-    expectThat(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
+    expectThat(cosine > 0.999, "the vector that comes as numbers", numbers.slice(0, 4));
   },
   async tokens(context) {
     const body = bodyOf(FORM, context, { input: [[1, 2, 3], [4]] });
     const answer = await context.ask({ path: context.path("embeddings"), body });
     if (answer.status === 400) throw new Skip("the model does not accept token inputs: 400");
     const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
-    expectThat(data.length === 2, { expected: "2 vectors", seen: data.length });
+    expectThat(data.length === 2, "2 vectors", data.length);
   },
   async usage(context) {
     const { usage } = objectOf((await answerOf(FORM, context)).text, "the answer");
     const { prompt_tokens, total_tokens } = shaped(usageForm, usage, "usage");
-    expectThat(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
+    expectThat(prompt_tokens === total_tokens, "total = prompt", usage);
   },
   request_id: async (context) => checkHeader(await answerOf(FORM, context), "x-request-id", /^\S+$/),
   ...refusalChecks(FORM, {

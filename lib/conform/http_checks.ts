@@ -58,15 +58,15 @@ export const HTTP_CHECKS: ProtocolChecks = {
   "stream.request_id": async (client) => checkRequestId(client, (await client.readyStream()).answer),
   async "stream.lines"(client) {
     const { faults, events, comments } = await client.readyStream();
-    expectThat(faults.length === 0, { expected: "a valid event stream", seen: faults.join("; ") });
+    expectThat(faults.length === 0, "a valid event stream", faults.join("; "));
     const keepAlive = events.find(({ data }) => data.startsWith(":") || data === "");
-    expectThat(keepAlive === undefined, { expected: "keep-alives as comments, not as data", seen: keepAlive?.data });
+    expectThat(keepAlive === undefined, "keep-alives as comments, not as data", keepAlive?.data);
     return comments.length === 0 ? undefined : `${comments.length} comments`;
   },
   async "error.key"(client) {
     const answer = await sendWrongKey(client);
     checkError(client.form, answer, [401]);
-    expectThat(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
+    expectThat(!answer.text.includes(BAD_KEY), "an error without the key", answer.text);
   },
   "error.no_key": async (client) =>
     checkError(client.form, await client.post({ key: null, body: client.body(READY) }), [401]),
@@ -90,7 +90,7 @@ export const HTTP_CHECKS: ProtocolChecks = {
   },
   async "error.method"(client) {
     const answer = await client.post({ method: "PUT", body: "{}" });
-    expectThat(answer.status === 405, { expected: "status 405", seen: answer.status });
+    expectThat(answer.status === 405, "status 405", answer.status);
     checkHeader(answer, "allow", /\bPOST\b/);
   },
   async unknown(client) {
@@ -98,13 +98,13 @@ export const HTTP_CHECKS: ProtocolChecks = {
     if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
       throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
     }
-    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    expectThat(answer.status === 200, "status 200", `${answer.status}: ${answer.text}`);
   },
   known: async (client) => void await client.context.good(client.request(client.body(READY, client.form.known))),
   async disconnect(client) {
     const { context } = client;
     const opened = await context.open(client.request(client.body(LONG, { stream: true })));
-    expectThat(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
+    expectThat(opened.status === 200 && await opened.first(), "a stream", opened.status);
     opened.disconnect();
     await context.good(client.request(client.body(READY)));
   },
@@ -131,25 +131,19 @@ export function checkError(
   { status, text }: HttpAnswer,
   statuses: readonly number[],
 ): void {
-  expectThat(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
+  expectThat(statuses.includes(status), `status ${statuses.join(" or ")}`, `${status}: ${text}`);
   const body = objectOf(text, "the error");
   switch (errors) {
     case "openai":
       return void shaped(openaiError, body, "the error");
     case "anthropic": {
       const { error: { type } } = shaped(anthropicError, body, "the error");
-      return expectThat(type === ANTHROPIC_TYPES[status], {
-        expected: `error.type "${ANTHROPIC_TYPES[status]}"`,
-        seen: type,
-      });
+      return expectThat(type === ANTHROPIC_TYPES[status], `error.type "${ANTHROPIC_TYPES[status]}"`, type);
     }
     case "google": {
       const { error } = shaped(googleError, body, "the error");
-      expectThat(error.code === status, { expected: `error.code ${status}`, seen: error.code });
-      expectThat(error.status === GOOGLE_STATUSES[status], {
-        expected: `error.status "${GOOGLE_STATUSES[status]}"`,
-        seen: error.status,
-      });
+      expectThat(error.code === status, `error.code ${status}`, error.code);
+      expectThat(error.status === GOOGLE_STATUSES[status], `error.status "${GOOGLE_STATUSES[status]}"`, error.status);
     }
   }
 }

@@ -30,13 +30,13 @@ const FORM: ModelPart = {
 function checkImage(base64: string): void {
   const head = /^[A-Za-z0-9+/]{24,}={0,2}$/.test(base64) ? atob(base64.slice(0, 24)) : "";
   const isImage = head.startsWith("\x89PNG") || head.startsWith("\xff\xd8\xff") || head.slice(8, 12) === "WEBP";
-  expectThat(isImage, { expected: "a PNG, JPEG or WebP in base64", seen: base64.slice(0, 24) });
+  expectThat(isImage, "a PNG, JPEG or WebP in base64", base64.slice(0, 24));
 }
 
 function checkUsage(value: unknown): void {
-  expectThat(value !== undefined, { expected: "usage", seen: value });
+  expectThat(value !== undefined, "usage", value);
   const { input_tokens, output_tokens, total_tokens } = shaped(usageForm, value, "usage");
-  expectThat(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: value });
+  expectThat(total_tokens === input_tokens + output_tokens, "total = input + output", value);
 }
 
 /** Checks of images. */
@@ -51,14 +51,11 @@ export const IMAGES: Checks = {
     const body = bodyOf(FORM, context, { stream: true, partial_images: 0 });
     const stream = await context.stream({ path: context.path("images"), body });
     checkHeader(stream.answer, "content-type", /^text\/event-stream\b/);
-    expectThat(stream.faults.length === 0, { expected: "a valid event stream", seen: stream.faults });
+    expectThat(stream.faults.length === 0, "a valid event stream", stream.faults);
     const events = bodiesOf(stream);
     const { type, b64_json, usage } = events.at(-1) ?? {};
-    expectThat(type === "image_generation.completed", { expected: "image_generation.completed", seen: type });
-    expectThat(stream.events[events.length - 1]?.name === type, {
-      expected: `event: ${type}`,
-      seen: stream.events.at(-1)?.name,
-    });
+    expectThat(type === "image_generation.completed", "image_generation.completed", type);
+    expectThat(stream.events[events.length - 1]?.name === type, `event: ${type}`, stream.events.at(-1)?.name);
     checkImage(String(b64_json));
     checkUsage(usage);
   },
@@ -72,7 +69,7 @@ export const IMAGES: Checks = {
     const path = context.path("images").replace(/generations$/, "edits");
     const answer = await context.ask({ path, body: form });
     if (answer.status === 404) throw new Skip("the gateway does not edit pictures: 404");
-    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${show(answer.text)}` });
+    expectThat(answer.status === 200, "status 200", `${answer.status}: ${show(answer.text)}`);
     checkImage(shaped(resultForm, objectOf(answer.text, "the answer")).data[0]?.b64_json ?? "");
   },
   ...refusalChecks(FORM, { "error.size": [() => ({ size: "7x7" }), [400]] }),

@@ -41,7 +41,7 @@ function getList(context: SuiteContext): Promise<HttpAnswer> {
 
 async function getModels(context: SuiteContext): Promise<JsonObject[]> {
   const { data } = objectOf((await getList(context)).text, "the catalog");
-  expectThat(Array.isArray(data), { expected: "data, a list", seen: data });
+  expectThat(Array.isArray(data), "data, a list", data);
   return data.filter(isObject);
 }
 
@@ -55,7 +55,7 @@ function getNativeList(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("models native", async () => {
     const answer = await context.ask({ method: "GET", path: nativePath(context), credential: "x-api-key" });
     if (answer.status === 404) throw new Skip("the gateway has no catalog in the native format");
-    expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    expectThat(answer.status === 200, "status 200", `${answer.status}: ${answer.text}`);
     return answer;
   });
 }
@@ -64,17 +64,17 @@ function getNativeList(context: SuiteContext): Promise<HttpAnswer> {
 export const MODELS: Checks = {
   async list(context) {
     const body = objectOf((await getList(context)).text, "the catalog");
-    expectThat(body.object === "list", { expected: 'object "list"', seen: body.object });
+    expectThat(body.object === "list", 'object "list"', body.object);
     const models = await getModels(context);
-    expectThat(models.length > 0, { expected: "models", seen: "none" });
+    expectThat(models.length > 0, "models", "none");
     models.forEach((row, index) => shaped(modelForm, row, `data.${index}`));
   },
   async unique(context) {
     const ids = (await getModels(context)).map(({ id }) => id);
     const duplicate = ids.find((id, index) => ids.indexOf(id) !== index);
-    expectThat(duplicate === undefined, { expected: "each id once", seen: duplicate });
+    expectThat(duplicate === undefined, "each id once", duplicate);
     const { model } = context.subject;
-    expectThat(ids.includes(model), { expected: model, seen: ids });
+    expectThat(ids.includes(model), model, ids);
   },
   async rich(context) {
     const models = await getModels(context);
@@ -82,7 +82,7 @@ export const MODELS: Checks = {
       const { pricing } = shaped(richForm, row, String(row.id));
       for (const [name, price] of Object.entries(pricing ?? {})) {
         const isNumber = typeof price !== "string" || /^-?\d+(\.\d+)?$/.test(price);
-        expectThat(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
+        expectThat(isNumber, `pricing.${name} as a decimal string`, price);
       }
     }
     if (models.every((row) => !("pricing" in row) && !("context_length" in row))) throw new Skip("none is shown");
@@ -92,7 +92,7 @@ export const MODELS: Checks = {
     const path = `${context.path("models")}/${encodeURIComponent(model)}`;
     const row = objectOf((await context.good({ method: "GET", path })).text, "the model");
     shaped(modelForm, row);
-    expectThat(row.id === model, { expected: model, seen: row.id });
+    expectThat(row.id === model, model, row.id);
   },
   async none(context) {
     const path = `${context.path("models")}/${encodeURIComponent(NO_MODEL)}`;
@@ -105,44 +105,35 @@ export const MODELS: Checks = {
   },
   async native(context) {
     const body = objectOf((await getNativeList(context)).text, "the catalog");
-    expectThat(Array.isArray(body.data) && body.data.length > 0, { expected: "data, a list", seen: body.data });
+    expectThat(Array.isArray(body.data) && body.data.length > 0, "data, a list", body.data);
     body.data.forEach((row, index) => shaped(nativeForm, row, `data.${index}`));
     const { has_more } = body;
-    expectThat(has_more === undefined || typeof has_more === "boolean", {
-      expected: "has_more, or none",
-      seen: has_more,
-    });
+    expectThat(has_more === undefined || typeof has_more === "boolean", "has_more, or none", has_more);
   },
   async native_one(context) {
     await getNativeList(context);
     const { model } = context.subject;
     const path = `${nativePath(context)}/${encodeURIComponent(model)}`;
     const answer = await context.good({ method: "GET", path, credential: "x-api-key" });
-    expectThat(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, {
-      expected: model,
-      seen: answer.text,
-    });
+    expectThat(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, model, answer.text);
   },
   type: async (context) => checkHeader(await getList(context), "content-type", /^application\/json\b/),
   request_id: async (context) => checkHeader(await getList(context), "x-request-id", /^\S+$/),
   async head(context) {
     const answer = await context.ask({ method: "HEAD", path: context.path("models") });
-    expectThat(answer.status === 200, { expected: "status 200", seen: answer.status });
-    expectThat(answer.text === "", { expected: "no body", seen: answer.text });
+    expectThat(answer.status === 200, "status 200", answer.status);
+    expectThat(answer.text === "", "no body", answer.text);
   },
   async method(context) {
     const answer = await context.ask({ method: "DELETE", path: context.path("models") });
-    expectThat(answer.status === 405, { expected: "status 405", seen: answer.status });
+    expectThat(answer.status === 405, "status 405", answer.status);
     checkHeader(answer, "allow", /\bGET\b/);
   },
   async cors(context) {
     const path = context.path("models");
     const answer = await context.ask({ method: "GET", path, headers: { origin: FOREIGN_ORIGIN } });
     const allowed = answer.header("access-control-allow-origin");
-    expectThat(allowed !== "*" && allowed !== FOREIGN_ORIGIN, {
-      expected: "no access-control-allow-origin for it",
-      seen: allowed,
-    });
+    expectThat(allowed !== "*" && allowed !== FOREIGN_ORIGIN, "no access-control-allow-origin for it", allowed);
   },
   async path(context) {
     const path = `${context.path("models").replace(/\/models$/, "")}/conform/nothing`;

@@ -188,7 +188,7 @@ export class ProtocolClient<Answer extends PlainAnswer = PlainAnswer, Event = un
 
   /** Sends an answer back with a result for each of its calls, and reads the next answer. */
   async sendResults(words: string, answer: PlainAnswer, isError = false): Promise<Answer> {
-    expectThat(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
+    expectThat(answer.calls.length > 0, "a call to answer", answer.history);
     const results = answer.calls.map(({ id }) => ({ id, output: RESULT, isError }));
     return await this.ask(
       words,

@@ -28,23 +28,21 @@ export const RERANK: Checks = {
   async whole(context) {
     const indices = (await requestResults(context)).map(({ index }) => index);
     const isComplete = indices.length === DOCUMENTS.length && new Set(indices).size === DOCUMENTS.length;
-    expectThat(isComplete && indices.every((index) => index < DOCUMENTS.length), {
-      expected: "each document once, by its index",
-      seen: indices,
-    });
+    expectThat(
+      isComplete && indices.every((index) => index < DOCUMENTS.length),
+      "each document once, by its index",
+      indices,
+    );
   },
   async order(context) {
     const results = await requestResults(context);
     const scores = results.map(({ relevance_score }) => relevance_score);
-    expectThat(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), {
-      expected: "the best first",
-      seen: scores,
-    });
-    expectThat(results[0]?.index === 1, { expected: "the document with the words of the query first", seen: results });
+    expectThat(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), "the best first", scores);
+    expectThat(results[0]?.index === 1, "the document with the words of the query first", results);
   },
   async top_n(context) {
     const results = await requestResults(context, { top_n: 1 });
-    expectThat(results.length === 1, { expected: "1 result", seen: results.length });
+    expectThat(results.length === 1, "1 result", results.length);
   },
   ...refusalChecks(FORM),
 };

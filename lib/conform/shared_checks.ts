@@ -10,38 +10,35 @@ export function sharedChecks({ part, tools, choices, toolFinish, cutFinish }: Pr
   return {
     async "whole.usage"(client) {
       const { input } = client.form.tokens((await client.ready()).usage);
-      expectThat(input > 0, { expected: "tokens of the prompt", seen: input });
+      expectThat(input > 0, "tokens of the prompt", input);
     },
     "stream.same": checkSame,
     async "length.whole"(client) {
       const { finish, usage } = await client.ask(LONG, await client.form.limit(client));
-      expectThat(finish === cutFinish, { expected: cutFinish, seen: finish });
+      expectThat(finish === cutFinish, cutFinish, finish);
       const { output } = client.form.tokens(usage);
-      expectThat(output <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output });
+      expectThat(output <= SHORT, `at most ${SHORT} output tokens`, output);
     },
     async "length.stream"(client) {
       const { finish } = client.form.aggregate(await client.events(LONG, await client.form.limit(client)));
-      expectThat(finish === cutFinish, { expected: cutFinish, seen: finish });
+      expectThat(finish === cutFinish, cutFinish, finish);
     },
     "json.schema": async (client) => checkPerson(await client.ask(MAKE_PERSON, client.form.schema, "response_format")),
     image: async (client) => void await client.ask(SEE, client.form.withImage(SEE), "image"),
     async "tools.forced"(client) {
       const { calls } = await client.forcedCall();
-      expectThat(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
+      expectThat(calls[0]?.name === "get_weather", "a call of get_weather", calls);
       checkCalls(calls);
     },
     async [part === "messages" ? "tools.any" : "tools.required"](client) {
       const { calls } = await client.askTools(WEATHER, { tools: tools(1), ...choices.required });
-      expectThat(calls.length > 0, { expected: "a call", seen: calls });
+      expectThat(calls.length > 0, "a call", calls);
       checkCalls(calls);
     },
     async "tools.none"(client) {
       const { calls, finish } = await client.askTools(WEATHER, { tools: tools(), ...choices.none });
-      expectThat(calls.length === 0, { expected: "no call", seen: calls });
-      expectThat(toolFinish === undefined || finish !== toolFinish, {
-        expected: "another reason to stop",
-        seen: finish,
-      });
+      expectThat(calls.length === 0, "no call", calls);
+      expectThat(toolFinish === undefined || finish !== toolFinish, "another reason to stop", finish);
     },
     "tools.parallel": async (client) => checkCalls((await bothCalls(client)).calls),
     async "tools.back"(client) {
@@ -51,7 +48,7 @@ export function sharedChecks({ part, tools, choices, toolFinish, cutFinish }: Pr
       const isEmpty = part === "chat"
         ? text === "" && calls.length === 0
         : part === "responses" && history.length === 0;
-      expectThat(!isEmpty, { expected: "a text or a call", seen: "nothing" });
+      expectThat(!isEmpty, "a text or a call", "nothing");
     },
     "tools.back_many": async (client) => void await client.sendResults(BOTH, await bothCalls(client)),
   };
@@ -73,14 +70,11 @@ async function checkSame(client: ProtocolClient): Promise<string | void> {
   const streamed = client.form.aggregate(await client.readyEvents());
   const tokens = [client.form.tokens(whole.usage), client.form.tokens(streamed.usage)] as const;
   const [wholeTokens, streamedTokens] = tokens;
-  expectThat(wholeTokens.input === streamedTokens.input, { expected: "equal numbers of input tokens", seen: tokens });
+  expectThat(wholeTokens.input === streamedTokens.input, "equal numbers of input tokens", tokens);
   if (whole.text !== streamed.text || whole.hasReasoned || streamed.hasReasoned) {
     return "the two answers differ, so that only the prompt was compared";
   }
-  expectThat(wholeTokens.output === streamedTokens.output, {
-    expected: "equal output tokens of equal texts",
-    seen: tokens,
-  });
+  expectThat(wholeTokens.output === streamedTokens.output, "equal output tokens of equal texts", tokens);
 }
 
 function checkPerson({ text }: PlainAnswer): void {
@@ -90,15 +84,12 @@ function checkPerson({ text }: PlainAnswer): void {
 
 /** Checks that tool calls have known names, unique ids and valid arguments. */
 export function checkCalls(calls: readonly PlainCall[]): void {
-  expectThat(new Set(calls.map(({ id }) => id)).size === calls.length, {
-    expected: "an id for each call",
-    seen: calls,
-  });
+  expectThat(new Set(calls.map(({ id }) => id)).size === calls.length, "an id for each call", calls);
   for (const call of calls) {
     const member = ARGUMENTS[call.name];
-    expectThat(member !== undefined, { expected: "a call of one of the tools", seen: call.name });
+    expectThat(member !== undefined, "a call of one of the tools", call.name);
     const input = objectOf(call.arguments, "arguments");
-    expectThat(typeof input[member] === "string", { expected: `arguments with "${member}"`, seen: call.arguments });
+    expectThat(typeof input[member] === "string", `arguments with "${member}"`, call.arguments);
   }
 }
 
@@ -107,7 +98,7 @@ export async function checkSystem(client: ProtocolClient, more: JsonObject): Pro
   const answer = await client.ask(READY, more);
   const without = client.form.tokens((await client.ready()).usage).input;
   const seen = client.form.tokens(answer.usage).input;
-  expectThat(seen > without, { expected: `more than ${without} input tokens`, seen });
+  expectThat(seen > without, `more than ${without} input tokens`, seen);
   return answer;
 }
 
@@ -117,7 +108,7 @@ export async function checkNames(client: ProtocolClient<PlainAnswer, { type: str
   const named = stream.events.filter(({ data }) => data !== DONE);
   client.form.readEvents(stream).forEach(({ type }, index) => {
     const name = named[index]?.name;
-    expectThat(name === type, { expected: `event: ${type}`, seen: name });
+    expectThat(name === type, `event: ${type}`, name);
   });
 }
 
@@ -125,6 +116,6 @@ export async function checkNames(client: ProtocolClient<PlainAnswer, { type: str
 export async function checkDone(client: ProtocolClient): Promise<void> {
   const { events } = await client.readyStream();
   const done = events.filter(({ data }) => data === DONE).length;
-  expectThat(done === 1, { expected: "one [DONE]", seen: `${done} of them` });
-  expectThat(events.at(-1)?.data === DONE, { expected: "[DONE] at the end", seen: events.at(-1)?.data });
+  expectThat(done === 1, "one [DONE]", `${done} of them`);
+  expectThat(events.at(-1)?.data === DONE, "[DONE] at the end", events.at(-1)?.data);
 }

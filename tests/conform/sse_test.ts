@@ -40,6 +40,6 @@ Deno.test("a mismatch reports expected and received values", () => {
     "the body: choices.0.index to be right (Expected 0)",
     "3",
   ]);
-  assertEquals(assertThrows(() => expectThat(false, { expected: "x", seen: undefined }), Mismatch).seen, "nothing");
+  assertEquals(assertThrows(() => expectThat(false, "x", undefined), Mismatch).seen, "nothing");
   assertEquals(show("a\n b".repeat(200)).length, 201);
 });

@@ -17,12 +17,12 @@ const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "whole.nulls"(client) {
     const { body, message } = await client.ready();
     const [choice] = Array.isArray(body.choices) ? body.choices : [];
-    expectThat("refusal" in message, { expected: "message.refusal", seen: message });
-    expectThat("logprobs" in Object(choice), { expected: "logprobs", seen: choice });
+    expectThat("refusal" in message, "message.refusal", message);
+    expectThat("logprobs" in Object(choice), "logprobs", choice);
   },
   async "whole.finish"(client) {
     const { finish } = await client.ready();
-    expectThat(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
+    expectThat(finish === "stop", 'finish_reason "stop"', finish);
   },
   async parts(client) {
     const messages = [
@@ -40,20 +40,17 @@ const ANSWERS: ProtocolChecks<ChatAnswer, ChatChunk> = {
       if (answer.status === 400 && answer.text.includes("unsupported_parameter")) {
         throw new Skip(`the model itself refuses ${name}`);
       }
-      expectThat(answer.status === 200, {
-        expected: `status 200 with ${name}`,
-        seen: `${answer.status}: ${answer.text}`,
-      });
+      expectThat(answer.status === 200, `status 200 with ${name}`, `${answer.status}: ${answer.text}`);
     }
   },
   async stop(client) {
     const { text, finish } = await client.ask(HALTING, { stop: [HALT] }, "stop");
-    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    expectThat(finish === "stop", { expected: 'finish_reason "stop"', seen: finish });
+    expectThat(!text.includes(HALT), `a text without ${HALT}`, text);
+    expectThat(finish === "stop", 'finish_reason "stop"', finish);
   },
   async "json.object"(client) {
     const { text } = await client.ask(LIKE_THIS, { response_format: { type: "json_object" } }, "response_format");
-    expectThat(isJsonObject(text), { expected: "a JSON object", seen: text });
+    expectThat(isJsonObject(text), "a JSON object", text);
   },
   "json.stream": checkStreamedSchema,
 };
@@ -74,39 +71,39 @@ function isJsonObject(text: string): boolean {
 const STREAMS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "stream.form"(client) {
     const chunks = await client.readyEvents();
-    expectThat(chunks.length > 0, { expected: "chunks", seen: "none" });
+    expectThat(chunks.length > 0, "chunks", "none");
     for (const name of ["id", "created", "model"] as const) {
       const values = [...new Set(chunks.map((chunk) => chunk[name]))];
-      expectThat(values.length === 1, { expected: `one ${name}`, seen: values });
+      expectThat(values.length === 1, `one ${name}`, values);
     }
   },
   async "stream.role"(client) {
     const roles = deltasOf(await client.readyEvents()).map(({ role }) => role ?? "");
-    expectThat(roles[0] === "assistant", { expected: 'role "assistant" in the first delta', seen: roles[0] });
-    expectThat(roles.slice(1).every((role) => role === ""), { expected: "no role in later deltas", seen: roles });
+    expectThat(roles[0] === "assistant", 'role "assistant" in the first delta', roles[0]);
+    expectThat(roles.slice(1).every((role) => role === ""), "no role in later deltas", roles);
   },
   async "stream.finish"(client) {
     const chunks = await client.readyEvents();
     checkFinish(chunks, "stop");
     const end = chunks.findIndex(({ choices }) => typeof choices[0]?.finish_reason === "string");
     const late = aggregateChunks(chunks.slice(end + 1)).text;
-    expectThat(late === "", { expected: "no text after the finish_reason", seen: late });
+    expectThat(late === "", "no text after the finish_reason", late);
   },
   "stream.done": checkDone,
   async "stream.usage"(client) {
     const chunks = await client.readyEvents();
     const { usages } = aggregateChunks(chunks);
-    expectThat(usages.length === 1, { expected: "one usage", seen: `${usages.length} of them` });
+    expectThat(usages.length === 1, "one usage", `${usages.length} of them`);
     checkUsage(usages[0]);
     const last = chunks.at(-1);
     const isSeparate = last?.choices.length === 0 && last.usage !== undefined;
-    expectThat(isSeparate, { expected: "the usage in a last chunk without choices", seen: last });
+    expectThat(isSeparate, "the usage in a last chunk without choices", last);
   },
   async "stream.no_usage"(client) {
     const body = client.body(READY, { stream: true });
     const chunks = CHAT.readEvents(await client.context.stream({ path: client.path, body }));
     const withoutChoices = chunks.find(({ choices }) => choices.length === 0);
-    expectThat(withoutChoices === undefined, { expected: "choices in every chunk", seen: withoutChoices });
+    expectThat(withoutChoices === undefined, "choices in every chunk", withoutChoices);
   },
 };
 
@@ -116,30 +113,27 @@ function deltasOf(chunks: readonly ChatChunk[]) {
 
 function checkFinish(chunks: readonly ChatChunk[], expected: string): void {
   const { finish } = aggregateChunks(chunks);
-  expectThat(finish.length === 1 && finish[0] === expected, {
-    expected: `one finish_reason "${expected}"`,
-    seen: finish,
-  });
+  expectThat(finish.length === 1 && finish[0] === expected, `one finish_reason "${expected}"`, finish);
 }
 
 const TOOLS: ProtocolChecks<ChatAnswer, ChatChunk> = {
   async "tools.finish"(client) {
     const { calls, finish } = await client.parallelCalls();
     if (calls.length === 0) throw new Skip("the model called nothing");
-    expectThat(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
+    expectThat(finish === "tool_calls", 'finish_reason "tool_calls"', finish);
   },
   async "tools.stream"(client) {
     const deltas = deltasOf(await parallelChunks(client)).flatMap(({ tool_calls }) => tool_calls ?? []);
     const order = [...new Set(deltas.map(({ index }) => index))];
-    expectThat(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
+    expectThat(order.every((index, at) => index === at), "indices 0, 1, … in this order", order);
     const calls = order.map((index) => {
       const [first, ...later] = deltas.filter((delta) => delta.index === index);
       const { id = "", type } = first ?? {};
       const name = first?.function?.name ?? "";
       const isComplete = (id ?? "") !== "" && type === "function" && name !== "";
-      expectThat(isComplete, { expected: "id, type and name in a call's first piece", seen: first });
+      expectThat(isComplete, "id, type and name in a call's first piece", first);
       const repeated = later.find((delta) => delta.id || delta.function?.name);
-      expectThat(repeated === undefined, { expected: "id and name only in a call's first piece", seen: repeated });
+      expectThat(repeated === undefined, "id and name only in a call's first piece", repeated);
       const text = [first, ...later].map((delta) => delta?.function?.arguments ?? "").join("");
       return { id: id ?? "", name, arguments: text };
     });
@@ -175,7 +169,7 @@ const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
     const { message, usage } = await requestReasoning(client);
     const reasoningTokens = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
     if (reasoningIn(message) === "" && reasoningTokens === 0) throw new Skip("the model did not reason");
-    expectThat(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
+    expectThat(reasoningTokens > 0, "reasoning_tokens", usage);
     return reasoningIn(message) === "" ? "counted, but not shown" : undefined;
   },
   async "reasoning.stream"(client) {
@@ -185,10 +179,11 @@ const REASONING: ProtocolChecks<ChatAnswer, ChatChunk> = {
     );
     if (lastReasoning < 0) throw new Skip("no reasoning was shown");
     const firstText = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
-    expectThat(firstText < 0 || lastReasoning < firstText, {
-      expected: "all reasoning before the text",
-      seen: `${lastReasoning} after ${firstText}`,
-    });
+    expectThat(
+      firstText < 0 || lastReasoning < firstText,
+      "all reasoning before the text",
+      `${lastReasoning} after ${firstText}`,
+    );
   },
   async "reasoning.back"(client) {
     const { message, history } = await requestReasoning(client);

@@ -109,15 +109,9 @@ export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const { prompt_tokens, completion_tokens, total_tokens } = usage;
   const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
   const reasoning = usage.completion_tokens_details?.reasoning_tokens ?? 0;
-  expectThat(total_tokens === prompt_tokens + completion_tokens, {
-    expected: "total = prompt + completion",
-    seen: usage,
-  });
-  expectThat(cached <= prompt_tokens, { expected: "cached tokens among those of the prompt", seen: usage });
-  expectThat(reasoning <= completion_tokens, {
-    expected: "reasoning tokens among those of the completion",
-    seen: usage,
-  });
+  expectThat(total_tokens === prompt_tokens + completion_tokens, "total = prompt + completion", usage);
+  expectThat(cached <= prompt_tokens, "cached tokens among those of the prompt", usage);
+  expectThat(reasoning <= completion_tokens, "reasoning tokens among those of the completion", usage);
   return usage;
 }
 

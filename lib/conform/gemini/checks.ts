@@ -34,8 +34,8 @@ async function getModels(client: GeminiClient, path: string): Promise<JsonObject
 function checkModel(client: GeminiClient, row: unknown): void {
   const { name, supportedGenerationMethods: methods } = shaped(modelForm, row, "the model");
   const expected = `models/${client.context.subject.model}`;
-  expectThat(name === expected, { expected, seen: name });
-  expectThat(methods.includes("generateContent"), { expected: 'the method "generateContent"', seen: methods });
+  expectThat(name === expected, expected, name);
+  expectThat(methods.includes("generateContent"), 'the method "generateContent"', methods);
 }
 
 /** Counts the tokens of a body with `countTokens`. @throws {Skip} if the gateway does not count */
@@ -43,16 +43,16 @@ async function countTokens(client: GeminiClient, body: JsonObject): Promise<numb
   const path = methodPath(client.path, client.context.subject.model, "countTokens");
   const answer = await client.context.ask({ path, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
-  expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  expectThat(answer.status === 200, "status 200", `${answer.status}: ${answer.text}`);
   const { totalTokens } = objectOf(answer.text, "the count");
-  expectThat(Number.isInteger(totalTokens) && Number(totalTokens) > 0, { expected: "totalTokens", seen: answer.text });
+  expectThat(Number.isInteger(totalTokens) && Number(totalTokens) > 0, "totalTokens", answer.text);
   return Number(totalTokens);
 }
 
 const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async models(client) {
     const { models } = await getModels(client, `${client.path}?pageSize=1000`);
-    expectThat(Array.isArray(models), { expected: "models, a list", seen: models });
+    expectThat(Array.isArray(models), "models, a list", models);
     for (const row of models) shaped(modelForm, row, "models");
     checkModel(client, models.find((row) => Object(row).name === `models/${client.context.subject.model}`));
   },
@@ -60,11 +60,11 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     checkModel(client, await getModels(client, `${client.path}/${client.context.subject.model}`)),
   async "whole.form"(client) {
     const { text } = await client.ready();
-    expectThat(text !== "", { expected: "a text", seen: text });
+    expectThat(text !== "", "a text", text);
   },
   async "whole.finish"(client) {
     const { finish } = await client.ready();
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    expectThat(finish === "STOP", 'finishReason "STOP"', finish);
   },
   async key(client) {
     const { path, body } = client.request(client.body(READY));
@@ -78,7 +78,7 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     });
     const { input } = GEMINI.tokens((await client.ready()).usage);
     const seen = GEMINI.tokens(usage).input;
-    expectThat(seen > input, { expected: `more than ${input} tokens of the prompt`, seen });
+    expectThat(seen > input, `more than ${input} tokens of the prompt`, seen);
   },
   async parts(client) {
     await client.ask(READY, {
@@ -92,8 +92,8 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   system: async (client) => void await checkSystem(client, { systemInstruction: { parts: [{ text: SYSTEM }] } }),
   async stop(client) {
     const { text, finish } = await client.ask(HALTING, { generationConfig: { stopSequences: [HALT] } }, "stop");
-    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    expectThat(!text.includes(HALT), `a text without ${HALT}`, text);
+    expectThat(finish === "STOP", 'finishReason "STOP"', finish);
   },
   "json.stream": checkStreamedSchema,
   async count(client) {
@@ -102,7 +102,7 @@ const ANSWERS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     for (const more of [{ systemInstruction: { parts: [{ text: SYSTEM }] } }, { tools: GEMINI.tools() }]) {
       const model = `models/${client.context.subject.model}`;
       const seen = await countTokens(client, { generateContentRequest: { model, contents, ...more } });
-      expectThat(seen > plain, { expected: `more than ${plain} with ${Object.keys(more).join()}`, seen });
+      expectThat(seen > plain, `more than ${plain} with ${Object.keys(more).join()}`, seen);
     }
   },
 };
@@ -111,18 +111,18 @@ const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "stream.bare"(client) {
     const { events } = await client.readyStream();
     const wrong = events.find(({ name, data }) => name !== undefined || data === DONE);
-    expectThat(wrong === undefined, { expected: "events of data alone", seen: wrong });
+    expectThat(wrong === undefined, "events of data alone", wrong);
   },
   async "stream.content"(client) {
     const candidates = (await client.readyEvents()).flatMap(({ candidates }) => candidates ?? []);
-    expectThat(candidates.length > 0, { expected: "candidates", seen: "none" });
+    expectThat(candidates.length > 0, "candidates", "none");
     const withoutContent = candidates.find(({ content }) => content === undefined);
-    expectThat(withoutContent === undefined, { expected: "content with parts", seen: withoutContent });
+    expectThat(withoutContent === undefined, "content with parts", withoutContent);
   },
   async "stream.finish"(client) {
     const reasons = (await client.readyEvents()).map(({ candidates }) => candidates?.[0].finishReason ?? "");
-    expectThat(reasons.at(-1) === "STOP", { expected: 'finishReason "STOP" in the last event', seen: reasons.at(-1) });
-    expectThat(reasons.slice(0, -1).every((reason) => reason === ""), { expected: "one finishReason", seen: reasons });
+    expectThat(reasons.at(-1) === "STOP", 'finishReason "STOP" in the last event', reasons.at(-1));
+    expectThat(reasons.slice(0, -1).every((reason) => reason === ""), "one finishReason", reasons);
   },
   async "stream.usage"(client) {
     checkUsage((await client.readyEvents()).at(-1)?.usageMetadata);
@@ -132,10 +132,10 @@ const STREAMS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     const answer = await client.context.good({ path: path.replace("?alt=sse", ""), body });
     checkHeader(answer, "content-type", /^application\/json\b/);
     const { answers } = objectOf(`{"answers":${answer.text}}`, "a list in the answer");
-    expectThat(Array.isArray(answers) && answers.every(isObject), { expected: "a list of answers", seen: answer.text });
+    expectThat(Array.isArray(answers) && answers.every(isObject), "a list of answers", answer.text);
     const stream = { events: answers.map((item) => ({ data: JSON.stringify(item) })), comments: [], faults: [] };
     const { finish } = GEMINI.aggregate(GEMINI.readEvents(stream));
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    expectThat(finish === "STOP", 'finishReason "STOP"', finish);
   },
 };
 
@@ -144,7 +144,7 @@ const TOOLS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
     const { calls, finish } = GEMINI.aggregate(await client.parallelEvents());
     if (calls.length === 0) throw new Skip("the model called nothing");
     checkCalls(calls);
-    expectThat(finish === "STOP", { expected: 'finishReason "STOP"', seen: finish });
+    expectThat(finish === "STOP", 'finishReason "STOP"', finish);
   },
 };
 
@@ -170,7 +170,7 @@ const THOUGHTS: ProtocolChecks<GeminiAnswer, GenerateAnswer> = {
   async "thoughts.whole"(client) {
     const { parts, usage } = await requestThoughts(client);
     checkOrder(parts);
-    expectThat((checkUsage(usage).thoughtsTokenCount ?? 0) > 0, { expected: "thoughtsTokenCount", seen: usage });
+    expectThat((checkUsage(usage).thoughtsTokenCount ?? 0) > 0, "thoughtsTokenCount", usage);
   },
   "thoughts.stream": async (client) =>
     checkOrder(GEMINI.aggregate(await client.events(READY, THINK, "reasoning")).parts),

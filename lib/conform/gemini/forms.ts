@@ -82,11 +82,8 @@ function readAnswer(value: JsonObject, where: string): GenerateAnswer {
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usageMetadata");
   const { input, output } = totalsOf(usage);
-  expectThat(usage.totalTokenCount === input + output, { expected: "the total as the sum of its counts", seen: usage });
-  expectThat((usage.cachedContentTokenCount ?? 0) <= input, {
-    expected: "cached tokens among those of the prompt",
-    seen: usage,
-  });
+  expectThat(usage.totalTokenCount === input + output, "the total as the sum of its counts", usage);
+  expectThat((usage.cachedContentTokenCount ?? 0) <= input, "cached tokens among those of the prompt", usage);
   return usage;
 }
 

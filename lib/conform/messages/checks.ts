@@ -15,14 +15,14 @@ function checkBlocks(events: readonly MessageEvent[]): void {
   let open: number | undefined;
   for (const { type, index } of events) {
     if (type === "content_block_start") {
-      expectThat(open === undefined, { expected: `content_block_stop of block ${open}`, seen: type });
-      expectThat(index === next, { expected: `index ${next}`, seen: index });
+      expectThat(open === undefined, `content_block_stop of block ${open}`, type);
+      expectThat(index === next, `index ${next}`, index);
       open = next++;
     } else if (type === "content_block_delta" || type === "content_block_stop") {
-      expectThat(open !== undefined && index === open, { expected: `${type} of block ${open ?? "none"}`, seen: index });
+      expectThat(open !== undefined && index === open, `${type} of block ${open ?? "none"}`, index);
       if (type === "content_block_stop") open = undefined;
     } else if (type === "message_delta" || type === "message_stop") {
-      expectThat(open === undefined, { expected: `content_block_stop of block ${open}`, seen: type });
+      expectThat(open === undefined, `content_block_stop of block ${open}`, type);
     }
   }
 }
@@ -32,41 +32,42 @@ const STREAMS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   async "stream.begin"(client) {
     const all = await client.readyEvents();
     const starts = all.filter(({ type }) => type === "message_start");
-    expectThat(all[0]?.type === "message_start", { expected: "message_start", seen: all[0]?.type });
-    expectThat(starts.length === 1, { expected: "one message_start", seen: `${starts.length} of them` });
+    expectThat(all[0]?.type === "message_start", "message_start", all[0]?.type);
+    expectThat(starts.length === 1, "one message_start", `${starts.length} of them`);
     const { type, role, content, stop_reason } = Object(starts[0]?.message);
-    expectThat(type === "message" && role === "assistant" && Array.isArray(content) && content.length === 0, {
-      expected: "an empty message of the assistant",
-      seen: starts[0]?.message,
-    });
-    expectThat(stop_reason === null, { expected: "stop_reason null", seen: stop_reason });
+    expectThat(
+      type === "message" && role === "assistant" && Array.isArray(content) && content.length === 0,
+      "an empty message of the assistant",
+      starts[0]?.message,
+    );
+    expectThat(stop_reason === null, "stop_reason null", stop_reason);
   },
   async "stream.start_usage"(client) {
     totalsOf(Object((await client.readyEvents()).find(({ type }) => type === "message_start")?.message).usage);
   },
   async "stream.blocks"(client) {
     const all = await client.readyEvents();
-    expectThat(all.some(({ type }) => type === "content_block_start"), { expected: "a block", seen: "none" });
+    expectThat(all.some(({ type }) => type === "content_block_start"), "a block", "none");
     checkBlocks(all);
   },
   async "stream.delta"(client) {
     const all = await client.readyEvents();
     const deltas = all.filter(({ type }) => type === "message_delta");
-    expectThat(deltas.length > 0, { expected: "message_delta", seen: "none" });
+    expectThat(deltas.length > 0, "message_delta", "none");
     const [last] = deltas.slice(-1);
     const { stop_reason } = Object(last?.delta);
-    expectThat(stop_reason === "end_turn", { expected: 'stop_reason "end_turn"', seen: stop_reason });
-    expectThat(Number.isInteger(Object(last?.usage).output_tokens), { expected: "usage.output_tokens", seen: last });
+    expectThat(stop_reason === "end_turn", 'stop_reason "end_turn"', stop_reason);
+    expectThat(Number.isInteger(Object(last?.usage).output_tokens), "usage.output_tokens", last);
     const lateBlock = all.slice(all.findIndex(({ type }) => type === "message_delta")).find(({ type }) =>
       type.startsWith("content_block")
     );
-    expectThat(lateBlock === undefined, { expected: "no block after message_delta", seen: lateBlock?.type });
+    expectThat(lateBlock === undefined, "no block after message_delta", lateBlock?.type);
   },
   async "stream.end"(client) {
     const all = await client.readyEvents();
     const stops = all.filter(({ type }) => type === "message_stop").length;
-    expectThat(stops === 1, { expected: "one message_stop", seen: `${stops} of them` });
-    expectThat(all.at(-1)?.type === "message_stop", { expected: "message_stop at the end", seen: all.at(-1)?.type });
+    expectThat(stops === 1, "one message_stop", `${stops} of them`);
+    expectThat(all.at(-1)?.type === "message_stop", "message_stop at the end", all.at(-1)?.type);
   },
 };
 
@@ -77,12 +78,9 @@ async function countTokens(client: MessagesClient, members: JsonObject): Promise
   const { max_tokens: _, ...body } = client.body(READY, members);
   const answer = await client.context.ask({ path: `${client.path}/count_tokens`, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
-  expectThat(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+  expectThat(answer.status === 200, "status 200", `${answer.status}: ${answer.text}`);
   const { input_tokens } = objectOf(answer.text, "the count");
-  expectThat(Number.isInteger(input_tokens) && Number(input_tokens) > 0, {
-    expected: "input_tokens",
-    seen: answer.text,
-  });
+  expectThat(Number.isInteger(input_tokens) && Number(input_tokens) > 0, "input_tokens", answer.text);
   return Number(input_tokens);
 }
 
@@ -94,7 +92,7 @@ const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   "whole.form": async (client) => void await client.ready(),
   async "whole.stop"(client) {
     const { finish } = await client.ready();
-    expectThat(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
+    expectThat(finish === "end_turn", 'stop_reason "end_turn"', finish);
   },
   credential: (client) => checkAccepted(client, { credential: "bearer" }),
   version: (client) => checkAccepted(client, { headers: { "anthropic-version": "2026-10-21" } }),
@@ -111,19 +109,19 @@ const ANSWERS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   "system.blocks": (client) => checkSystemMember(client, [{ type: "text", text: SYSTEM }]),
   async stop(client) {
     const { text, finish, stopSequence } = await client.ask(HALTING, { stop_sequences: [HALT] }, "stop");
-    expectThat(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
-    expectThat(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
+    expectThat(!text.includes(HALT), `a text without ${HALT}`, text);
+    expectThat(!/gamma/.test(text), `no text after ${HALT}`, text);
     // Hosts that speak chat report both endings as "stop", so a gateway in front of one cannot tell them apart.
     if (finish === "end_turn") return "the answer does not name the stop sequence, as with hosts that speak chat";
-    expectThat(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
-    expectThat(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
+    expectThat(finish === "stop_sequence", 'stop_reason "stop_sequence"', finish);
+    expectThat(stopSequence === HALT, `stop_sequence "${HALT}"`, stopSequence);
   },
   async count(client) {
     const plain = await countTokens(client, {});
     const system = await countTokens(client, { system: SYSTEM });
-    expectThat(system > plain, { expected: `more than ${plain} with a system prompt`, seen: system });
+    expectThat(system > plain, `more than ${plain} with a system prompt`, system);
     const tools = await countTokens(client, { tools: MESSAGES.tools() });
-    expectThat(tools > plain, { expected: `more than ${plain} with tools`, seen: tools });
+    expectThat(tools > plain, `more than ${plain} with tools`, tools);
   },
 };
 
@@ -134,7 +132,7 @@ async function checkSystemMember(client: MessagesClient, system: Json): Promise<
 const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
   async "tools.stop"(client) {
     const { calls, finish } = await client.forcedCall();
-    expectThat(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+    expectThat(calls.length > 0 && finish === "tool_use", 'stop_reason "tool_use"', finish);
   },
   async "tools.single"(client) {
     const tool_choice = { type: "any", disable_parallel_tool_use: true };
@@ -145,7 +143,7 @@ const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
       throw new Skip("the gateway says that it was dropped");
     }
-    expectThat(calls.length === 1, { expected: "one call", seen: calls });
+    expectThat(calls.length === 1, "one call", calls);
   },
   "tools.failed": async (client) => void await client.sendResults(WEATHER, await client.forcedCall(), true),
   async "tools.stream"(client) {
@@ -156,11 +154,11 @@ const TOOLS: ProtocolChecks<MessageAnswer, MessageEvent> = {
     for (const { content_block } of starts) {
       const { input, id, name } = Object(content_block);
       const isEmpty = JSON.stringify(input) === "{}" && typeof id === "string" && typeof name === "string";
-      expectThat(isEmpty, { expected: "id, name and an empty input", seen: content_block });
+      expectThat(isEmpty, "id, name and an empty input", content_block);
     }
     const { calls, finish } = MESSAGES.aggregate(events);
     checkCalls(calls);
-    expectThat(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
+    expectThat(finish === "tool_use", 'stop_reason "tool_use"', finish);
   },
 };
 
@@ -200,7 +198,7 @@ const THINKING: ProtocolChecks<MessageAnswer, MessageEvent> = {
     const index = content.findIndex(isThinking);
     const block = content[index];
     if (block === undefined) throw new Skip("the model did not think");
-    expectThat(index === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
+    expectThat(index === 0, "thinking first", content.map(({ type }) => type));
     if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
   },
   async "thinking.stream"(client) {
@@ -214,11 +212,8 @@ const THINKING: ProtocolChecks<MessageAnswer, MessageEvent> = {
     const signatures = kinds.filter((kind) => kind === "signature_delta").length;
     // Hosts that speak chat send the signature with the end of the answer, after the gateway has closed the block.
     if (signatures === 0) throw new Skip(UNSIGNED);
-    expectThat(signatures === 1, { expected: "one signature_delta", seen: kinds });
-    expectThat(kinds.at(-2) === "signature_delta", {
-      expected: "signature_delta before the stop",
-      seen: kinds.slice(-3),
-    });
+    expectThat(signatures === 1, "one signature_delta", kinds);
+    expectThat(kinds.at(-2) === "signature_delta", "signature_delta before the stop", kinds.slice(-3));
   },
   async "thinking.back"(client) {
     const { answer: { content, history }, mode } = await requestThinking(client);

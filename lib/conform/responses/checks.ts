@@ -11,26 +11,27 @@ const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   "stream.names": checkNames,
   async "stream.numbers"(client) {
     (await client.readyEvents()).forEach(({ type, sequence_number }, index) =>
-      expectThat(sequence_number === index, { expected: `sequence_number ${index} (${type})`, seen: sequence_number })
+      expectThat(sequence_number === index, `sequence_number ${index} (${type})`, sequence_number)
     );
   },
   async "stream.begin"(client) {
     const all = await client.readyEvents();
     const [first] = all;
-    expectThat(first?.type === "response.created", { expected: "response.created", seen: first?.type });
+    expectThat(first?.type === "response.created", "response.created", first?.type);
     const count = all.filter(({ type }) => type === "response.created").length;
-    expectThat(count === 1, { expected: "one response.created", seen: `${count} of them` });
+    expectThat(count === 1, "one response.created", `${count} of them`);
     const { status, output } = Object(first.response);
-    expectThat(status === "in_progress" && Array.isArray(output), {
-      expected: 'a response with status "in_progress" and output',
-      seen: first.response,
-    });
+    expectThat(
+      status === "in_progress" && Array.isArray(output),
+      'a response with status "in_progress" and output',
+      first.response,
+    );
   },
   async "stream.end"(client) {
     const all = await client.readyEvents();
     const ends = all.filter(({ type }) => TERMINAL.includes(type));
-    expectThat(ends.length === 1, { expected: "one event that ends", seen: ends.map(({ type }) => type) });
-    expectThat(all.at(-1)?.type === "response.completed", { expected: "response.completed", seen: all.at(-1)?.type });
+    expectThat(ends.length === 1, "one event that ends", ends.map(({ type }) => type));
+    expectThat(all.at(-1)?.type === "response.completed", "response.completed", all.at(-1)?.type);
   },
   "stream.done": checkDone,
   async "stream.items"(client) {
@@ -38,15 +39,16 @@ const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     const added = all.filter(({ type }) => type === "response.output_item.added");
     const done = all.filter(({ type }) => type === "response.output_item.done");
     added.forEach(({ output_index }, index) =>
-      expectThat(output_index === index, { expected: `output_index ${index}`, seen: output_index })
+      expectThat(output_index === index, `output_index ${index}`, output_index)
     );
-    expectThat(added.length > 0, { expected: "response.output_item.added", seen: "none" });
+    expectThat(added.length > 0, "response.output_item.added", "none");
     const positions = (list: ResponseEvent[]) =>
       list.map(({ output_index, item }) => `${output_index} ${Object(item).id}`);
-    expectThat(String(positions(added)) === String(positions(done)), {
-      expected: `done as added: ${positions(added)}`,
-      seen: positions(done).join(),
-    });
+    expectThat(
+      String(positions(added)) === String(positions(done)),
+      `done as added: ${positions(added)}`,
+      positions(done).join(),
+    );
   },
   async "stream.parts"(client) {
     /** Texts so far of parts that are not done. */
@@ -56,43 +58,38 @@ const STREAMS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       const partId = `${item_id} ${content_index}`;
       const soFar = open.get(partId);
       if (type === "response.content_part.added") {
-        expectThat(soFar === undefined, { expected: "each part added once", seen: partId });
+        expectThat(soFar === undefined, "each part added once", partId);
         open.set(partId, "");
       } else if (type === "response.output_text.delta") {
-        expectThat(soFar !== undefined, { expected: "content_part.added before the text", seen: type });
+        expectThat(soFar !== undefined, "content_part.added before the text", type);
         open.set(partId, soFar + String(delta));
       } else if (type === "response.output_text.done") {
-        expectThat(soFar === text, { expected: `the text ${JSON.stringify(soFar)}`, seen: text as Json });
+        expectThat(soFar === text, `the text ${JSON.stringify(soFar)}`, text as Json);
       } else if (type === "response.content_part.done") {
         const finalText = Object(part).text;
-        expectThat(soFar !== undefined && (finalText === undefined || finalText === soFar), {
-          expected: "the part's text",
-          seen: part,
-        });
+        expectThat(soFar !== undefined && (finalText === undefined || finalText === soFar), "the part's text", part);
         open.delete(partId);
         closed++;
       }
     }
-    expectThat(open.size === 0 && closed > 0, {
-      expected: "content_part.done of each part",
-      seen: `${open.size} open`,
-    });
+    expectThat(open.size === 0 && closed > 0, "content_part.done of each part", `${open.size} open`);
   },
   async "stream.whole"(client) {
     const all = await client.readyEvents();
     const { output, body } = RESPONSES.aggregate(all);
     const done = all.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item);
-    expectThat(output.length > 0 && JSON.stringify(body.output) === JSON.stringify(done), {
-      expected: "the items that were done",
-      seen: body.output,
-    });
+    expectThat(
+      output.length > 0 && JSON.stringify(body.output) === JSON.stringify(done),
+      "the items that were done",
+      body.output,
+    );
     const [{ id: first }] = [Object(all[0]?.response)];
-    expectThat(body.id === first, { expected: `id ${first}`, seen: body.id });
+    expectThat(body.id === first, `id ${first}`, body.id);
   },
   "stream.usage": async (client) => void checkUsage(RESPONSES.aggregate(await client.readyEvents()).usage),
   async "stream.alive"(client) {
     const unknown = (await client.readyEvents()).find(({ type }) => !type.startsWith("response.") && type !== "error");
-    expectThat(unknown === undefined, { expected: "types that begin with response.", seen: unknown?.type });
+    expectThat(unknown === undefined, "types that begin with response.", unknown?.type);
   },
 };
 
@@ -121,14 +118,14 @@ function checkMembers(names: readonly string[], { body }: ResponseAnswer): void 
 const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   async "whole.form"(client) {
     const { finish, output } = await client.ready();
-    expectThat(finish === "completed", { expected: 'status "completed"', seen: finish });
-    expectThat(output.some(({ type }) => type === "message"), { expected: "a message", seen: output });
+    expectThat(finish === "completed", 'status "completed"', finish);
+    expectThat(output.some(({ type }) => type === "message"), "a message", output);
   },
   "whole.required": async (client) => checkMembers(OPENAI_MEMBERS, await client.ready()),
   "whole.open": async (client) => checkMembers(OPEN_RESPONSES_MEMBERS, await client.ready()),
   async instructions(client) {
     const { body: { instructions } } = await checkSystem(client, { instructions: SYSTEM });
-    expectThat(instructions === SYSTEM, { expected: "the instructions", seen: instructions });
+    expectThat(instructions === SYSTEM, "the instructions", instructions);
   },
   async items(client) {
     const content = [{ type: "output_text", text: "Hello, Ada.", annotations: [] }];
@@ -143,9 +140,9 @@ const ANSWERS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
   async "length.stream"(client) {
     const events = await client.events(LONG, await RESPONSES.limit(client));
     const { finish } = RESPONSES.aggregate(events);
-    expectThat(finish === RESPONSES.cutFinish, { expected: RESPONSES.cutFinish, seen: finish });
+    expectThat(finish === RESPONSES.cutFinish, RESPONSES.cutFinish, finish);
     const end = events.at(-1)?.type;
-    expectThat(end === "response.incomplete", { expected: "response.incomplete", seen: end });
+    expectThat(end === "response.incomplete", "response.incomplete", end);
   },
   "json.stream": checkStreamedSchema,
 };
@@ -160,7 +157,7 @@ const TOOLS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
     const { tools } = (await client.forcedCall()).body;
     for (const tool of Array.isArray(tools) && tools.length > 0 ? tools : [undefined]) {
       const missing = ["type", "name", "description", "parameters", "strict"].filter((name) => !(name in Object(tool)));
-      expectThat(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
+      expectThat(missing.length === 0, `tools with ${missing.join(", ")}`, tool);
     }
   },
   async "tools.stream"(client) {
@@ -173,23 +170,20 @@ const TOOLS: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       if (type === "response.output_item.added" && Object(item).type === "function_call") {
         calls++;
         const { call_id, name } = Object(item);
-        expectThat(typeof call_id === "string" && typeof name === "string", {
-          expected: "call_id and name",
-          seen: item,
-        });
+        expectThat(typeof call_id === "string" && typeof name === "string", "call_id and name", item);
         open.set(output_index, String(Object(item).arguments ?? ""));
       } else if (type === "response.function_call_arguments.delta") {
-        expectThat(soFar !== undefined, { expected: "the item before its arguments", seen: type });
+        expectThat(soFar !== undefined, "the item before its arguments", type);
         open.set(output_index, soFar + String(delta));
       } else if (type === "response.function_call_arguments.done") {
-        expectThat(soFar === completeArguments, { expected: `the arguments ${soFar}`, seen: completeArguments });
+        expectThat(soFar === completeArguments, `the arguments ${soFar}`, completeArguments);
       } else if (type === "response.output_item.done" && Object(item).type === "function_call") {
-        expectThat(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
+        expectThat(Object(item).arguments === soFar, `the arguments ${soFar}`, item);
         open.delete(output_index);
       }
     }
     if (calls === 0) throw new Skip("the model called nothing");
-    expectThat(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
+    expectThat(open.size === 0, "response.output_item.done of each call", `${open.size} open`);
     checkCalls(RESPONSES.aggregate(events).calls);
   },
 };
@@ -213,8 +207,8 @@ const REASONING: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       if (reasoningTokens === 0) throw new Skip("the model did not reason");
       throw new Mismatch("a reasoning item", types.join());
     }
-    expectThat(reasoningTokens > 0, { expected: "reasoning_tokens", seen: usage });
-    expectThat(index < types.indexOf("message"), { expected: "the reasoning before the message", seen: types });
+    expectThat(reasoningTokens > 0, "reasoning_tokens", usage);
+    expectThat(index < types.indexOf("message"), "the reasoning before the message", types);
     if (typeof item.encrypted_content !== "string") {
       throw new Skip("it came without encrypted_content: the model's host gives none, or the gateway lost it");
     }
@@ -227,12 +221,12 @@ const REASONING: ProtocolChecks<ResponseAnswer, ResponseEvent> = {
       if (type === "response.reasoning_summary_part.added") open.add(partId);
       if (type === "response.reasoning_summary_text.delta") {
         deltas++;
-        expectThat(open.has(partId), { expected: "reasoning_summary_part.added before the text", seen: type });
+        expectThat(open.has(partId), "reasoning_summary_part.added before the text", type);
       }
       if (type === "response.reasoning_summary_part.done") open.delete(partId);
     }
     if (deltas === 0) throw new Skip("no summary was shown");
-    expectThat(open.size === 0, { expected: "reasoning_summary_part.done of each part", seen: `${open.size} open` });
+    expectThat(open.size === 0, "reasoning_summary_part.done of each part", `${open.size} open`);
   },
   async "reasoning.back"(client) {
     const answer = await requestReasoning(client);

@@ -87,7 +87,7 @@ export const TERMINAL = ["response.completed", "response.incomplete", "response.
 
 function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
   const last = events.findLast(({ type }) => TERMINAL.includes(type));
-  expectThat(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
+  expectThat(last !== undefined, TERMINAL.join(" or "), events.at(-1)?.type);
   return readResponse(last.response, last.type);
 }
 
@@ -95,12 +95,9 @@ function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
 export function checkUsage(value: unknown): z.output<typeof usageForm> {
   const usage = shaped(usageForm, value, "usage");
   const { input_tokens, output_tokens, total_tokens } = usage;
-  expectThat(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
-  expectThat(usage.input_tokens_details.cached_tokens <= input_tokens, { expected: "cached ≤ input", seen: usage });
-  expectThat(usage.output_tokens_details.reasoning_tokens <= output_tokens, {
-    expected: "reasoning ≤ output",
-    seen: usage,
-  });
+  expectThat(total_tokens === input_tokens + output_tokens, "total = input + output", usage);
+  expectThat(usage.input_tokens_details.cached_tokens <= input_tokens, "cached ≤ input", usage);
+  expectThat(usage.output_tokens_details.reasoning_tokens <= output_tokens, "reasoning ≤ output", usage);
   return usage;
 }
 
