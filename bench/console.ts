@@ -7,6 +7,7 @@
 import { parseArgs } from "node:util";
 import { start } from "../tests/support/program.ts";
 import { cpuNs, loadAverage } from "./suite/proc.ts";
+import { median } from "./suite/rounds.ts";
 import { seedEntries, seedKeys } from "./suite/seed.ts";
 import { short, table } from "./suite/tables.ts";
 
@@ -63,10 +64,6 @@ async function load(page: string): Promise<{ ms: number; cpuMs: number }> {
   return { ms, cpuMs: (await cpuNs(gateway.pid) - before) / 1e6 };
 }
 
-function medianOf(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? NaN;
-}
-
 async function signIn(origin: string): Promise<string> {
   const response = await fetch(`${origin}/admin/console/sign-in`, {
     method: "POST",
@@ -98,11 +95,11 @@ for (const [name, page] of Object.entries(pages)) {
   const first = await load(page);
   const loads: { ms: number; cpuMs: number }[] = [];
   for (let round = 0; round < Number(flags.rounds); round++) loads.push(await load(page));
-  const cpuMs = medianOf(loads.map(({ cpuMs }) => cpuMs));
+  const cpuMs = median(loads.map(({ cpuMs }) => cpuMs));
   rows.push([
     name,
     short(cpuMs),
-    short(medianOf(loads.map(({ ms }) => ms))),
+    short(median(loads.map(({ ms }) => ms))),
     short(first.ms),
     cpuMs <= AIM_MS ? "held" : "MISSED",
   ]);

@@ -1,22 +1,21 @@
 // deno-lint-ignore-file no-console
-/** One transport of `transports.ts` in its own process: each input line is a job, each output line its cost. */
+/** Calls over one transport for `transports.ts`, in a process of their own: a job per input line, its cost per output line. */
 import process from "node:process";
 import { createHttp1Transport } from "../lib/upstreams/select_transport.ts";
 import { createFetchTransport } from "../lib/upstreams/fetch_transport.ts";
-import type { Transport } from "../lib/upstreams/transport.ts";
-import { BODIES } from "./transports_answers.ts";
-import { createNodeTransport } from "./transports_node.ts";
+import type { Play } from "./suite/answers.ts";
+import { bodyOf, type Size } from "./suite/bodies.ts";
+import { MessageReader, send } from "./suite/messages.ts";
+import { AUTHORIZATION } from "./suite/targets.ts";
 
 /** A job: a number of calls, some of them concurrent. */
 export interface Job {
-  path: string;
-  body: keyof typeof BODIES;
+  play: Play;
+  size: Size;
   calls: number;
   atOnce: number;
   /** Pause between two calls of a lane, in milliseconds. */
   pauseMs?: number;
-  /** True: the streams stay open after their first event, and their memory is measured. */
-  holds?: boolean;
 }
 
 /** Cost of a job. */
@@ -29,71 +28,53 @@ export interface Cost {
   rssBytes: number;
 }
 
-type CallOnce = (path: string, body: string) => Promise<void>;
+/** Makes a call. A slow stream stays open after its first event. */
+type CallOnce = (play: Play, body: string) => Promise<void>;
 
-const HEADERS = {
-  "content-type": "application/json",
-  accept: "application/json",
-  authorization: `Bearer sk-${"0".repeat(40)}`,
-};
+const PATH = "v1/chat/completions";
+const HEADERS = { "content-type": "application/json", accept: "application/json", ...AUTHORIZATION };
 const LIMITS = { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000, totalMs: 600_000 };
+/** Open streams, whose memory is measured. */
+const held: unknown[] = [];
 
-function overTransport(transport: Transport, url: string, held: unknown[]): CallOnce {
-  return async (path, body) => {
+function overTransport(kind: "fetch" | "http1", port: number): CallOnce {
+  const transport = kind === "fetch" ? createFetchTransport() : createHttp1Transport();
+  return async (play, body) => {
     const { signal } = new AbortController();
-    const incoming = await transport.send({ url: url + path, headers: HEADERS, body, signal, limits: LIMITS });
-    if (path.startsWith("/json")) return void (await incoming.text(1_000_000));
-    if (path === "/slow") {
-      await incoming.read();
-      held.push(incoming);
-      return;
+    const url = `http://127.0.0.1:${port}/${play}/${PATH}`;
+    const incoming = await transport.send({ url, headers: HEADERS, body, signal, limits: LIMITS });
+    if (play.startsWith("json")) return void (await incoming.text(1_000_000));
+    while (await incoming.read() !== undefined) {
+      if (play === "slow") return void held.push(incoming);
     }
-    while (await incoming.read() !== undefined);
   };
 }
 
 /** The floor: sockets, prepared bytes and a byte count. */
-function overSockets(url: string, held: unknown[]): CallOnce {
-  const { hostname, port } = new URL(url);
-  const idle: { socket: Deno.TcpConn; buffer: Uint8Array }[] = [];
+function overSockets(port: number): CallOnce {
+  const idle: { socket: Deno.TcpConn; reader: MessageReader }[] = [];
   const requests = new Map<string, Uint8Array>();
-  const encoder = new TextEncoder();
-  const decoder = new TextDecoder();
-  return async (path, body) => {
-    const key = path + body.length;
-    const headers = Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}\r\n`).join("");
-    const bytes = requests.get(key) ??
-      encoder.encode(
-        `POST ${path} HTTP/1.1\r\nhost: ${hostname}\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`,
-      );
+  const headers = Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return async (play, body) => {
+    const key = play + body.length;
+    const bytes = requests.get(key) ?? new TextEncoder().encode(
+      `POST /${play}/${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`,
+    );
     requests.set(key, bytes);
-    const connection = idle.pop() ?? {
-      socket: await Deno.connect({ hostname, port: Number(port) }),
-      buffer: new Uint8Array(64 * 1024),
-    };
-    const { socket, buffer } = connection;
-    for (let at = 0; at < bytes.length;) at += await socket.write(bytes.subarray(at));
-    let size = await socket.read(buffer) ?? 0;
-    if (path.startsWith("/json")) {
-      const text = decoder.decode(buffer.subarray(0, 300));
-      const responseEnd = text.indexOf("\r\n\r\n") + 4 + Number(/content-length: (\d+)/.exec(text)?.[1]);
-      while (size < responseEnd) size += await socket.read(buffer) ?? responseEnd;
-    } else if (path === "/slow") {
-      held.push(connection);
-      return;
-    } else {
-      while (!isEnd(buffer, size)) size = await socket.read(buffer) ?? 0;
-    }
-    idle.push(connection);
+    const connection = idle.pop() ?? await connect(port);
+    await send(connection.socket, bytes);
+    await connection.reader.next({ first: play === "slow" });
+    (play === "slow" ? held : idle).push(connection);
   };
 }
 
-/** The last bytes of every stream are the same; they may come by themselves. */
-function isEnd(buffer: Uint8Array, size: number): boolean {
-  return buffer[size - 5] === 48 && (size === 5 || buffer[size - 6] === 10);
+async function connect(port: number): Promise<{ socket: Deno.TcpConn; reader: MessageReader }> {
+  const socket = await Deno.connect({ hostname: "127.0.0.1", port });
+  return { socket, reader: new MessageReader(socket, 64 * 1024) };
 }
 
-async function run(call: CallOnce, { path, body, calls, atOnce, pauseMs, holds }: Job): Promise<Cost> {
+async function run(call: CallOnce, { play, size, calls, atOnce, pauseMs }: Job): Promise<Cost> {
+  const body = bodyOf({ protocol: "chat", size, model: "m", stream: !play.startsWith("json") });
   const times: number[] = [];
   let left = calls;
   const rssBefore = Deno.memoryUsage().rss;
@@ -101,13 +82,12 @@ async function run(call: CallOnce, { path, body, calls, atOnce, pauseMs, holds }
   await Promise.all(Array.from({ length: atOnce }, async () => {
     while (left-- > 0) {
       const started = performance.now();
-      await call(path, BODIES[body]);
+      await call(play, body);
       times.push(performance.now() - started);
       if (pauseMs !== undefined) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }));
   const { user, system } = process.cpuUsage(before);
-  if (holds === true) await new Promise((resolve) => setTimeout(resolve, 1_000));
   times.sort((a, b) => a - b);
   return {
     cpuUs: user + system,
@@ -116,23 +96,15 @@ async function run(call: CallOnce, { path, body, calls, atOnce, pauseMs, holds }
   };
 }
 
-async function main([name = "", url = ""]: readonly string[]): Promise<void> {
-  const held: unknown[] = [];
-  const create = { fetch: createFetchTransport, node: createNodeTransport, http1: createHttp1Transport }[name];
-  const call = create === undefined ? overSockets(url, held) : overTransport(create(), url, held);
-  const lines = Deno.stdin.readable.pipeThrough(new TextDecoderStream());
-  let text = "";
-  for await (const piece of lines) {
-    text += piece;
-    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-      const job: Job = JSON.parse(text.slice(0, end));
-      text = text.slice(end + 1);
-      console.log(JSON.stringify(await run(call, job)));
-    }
-  }
-}
-
 if (import.meta.main) {
-  await main(Deno.args);
-  Deno.exit(0);
+  let call: CallOnce | undefined;
+  let text = "";
+  for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    if (!text.endsWith("\n")) continue;
+    const { name, port, ...job } = JSON.parse(text);
+    text = "";
+    call ??= name === "sockets" ? overSockets(port) : overTransport(name, port);
+    console.log(JSON.stringify(await run(call, job)));
+  }
 }
