@@ -34,24 +34,36 @@ export const ALONE: readonly string[] = [
   "tests/tools/release_test.ts", // Changes the current folder.
 ];
 
-/** Tests that take longest. They begin first, in modules of few files, because they mostly wait. */
-const LONG: readonly string[] = [
-  "tests/e2e/docs/",
-  "tests/billing/simulator/",
-  "tests/e2e/alerts/",
-  "tests/e2e/request/phase_limits_test.ts",
-  "tests/e2e/nodes/",
-  "tests/e2e/program/",
-  "tests/e2e/deploy/",
-  "tests/e2e/fault/",
-  "tests/e2e/permissions/",
-  "tests/e2e/compile/",
-  "tests/store/outage/",
-  "tests/store/postgres/",
-  "tests/limits/nodes_test.ts",
-  "tests/limits/outages_test.ts",
-  "tests/upstreams/embedded/canvas_test.ts",
-  "tests/e2e/images/long_test.ts",
+/**
+ * Tests that take longest, by kind, and how many files of the kind a module has on average. They begin first, in modules
+ * of few files, because they mostly wait. Those of the program share its processes, so that two modules have them all.
+ */
+const LONG: readonly { files: number; paths: readonly string[] }[] = [
+  { files: 1, paths: ["tests/e2e/docs/"] },
+  { files: 1, paths: ["tests/billing/simulator/"] },
+  {
+    files: 25,
+    paths: [
+      "tests/cli/",
+      "tests/e2e/access/secrets_test.ts",
+      "tests/e2e/admin/",
+      "tests/e2e/alerts/",
+      "tests/e2e/billing/prices_test.ts",
+      "tests/e2e/request/user_budgets_test.ts",
+    ],
+  },
+  { files: 1, paths: ["tests/e2e/request/phase_limits_test.ts"] },
+  { files: 3, paths: ["tests/e2e/nodes/"] },
+  { files: 3, paths: ["tests/e2e/program/"] },
+  { files: 3, paths: ["tests/e2e/deploy/"] },
+  { files: 3, paths: ["tests/e2e/fault/"] },
+  { files: 1, paths: ["tests/e2e/permissions/"] },
+  { files: 1, paths: ["tests/e2e/compile/"] },
+  { files: 3, paths: ["tests/store/outage/"] },
+  { files: 3, paths: ["tests/store/postgres/"] },
+  { files: 3, paths: ["tests/limits/nodes_test.ts", "tests/limits/outages_test.ts"] },
+  { files: 1, paths: ["tests/upstreams/embedded/canvas_test.ts"] },
+  { files: 1, paths: ["tests/e2e/images/long_test.ts"] },
 ];
 
 /** Files whose results depend on all secrets that their module remembers, so that no other file may share it. */
@@ -144,9 +156,6 @@ function testFiles(folder: string): string[] {
   ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
 }
 
-/** Average number of long files of one kind per module. */
-const LONG_FILES = 3;
-
 /** Number of modules that mostly wait for each that mostly computes. */
 const ALONE_PER_BUNDLE = 2;
 
@@ -170,15 +179,15 @@ function bundlesOf(files: readonly string[]): string[][] {
 
 /** Returns the files of each module of long tests: those of one kind share modules. */
 function longBundles(files: readonly string[]): string[][] {
-  return LONG.flatMap((_, kind) => {
-    const alike = files.filter((file) => longKind(file) === kind);
-    return mixed(alike, Math.ceil(alike.length / LONG_FILES));
+  return LONG.flatMap((kind, index) => {
+    const alike = files.filter((file) => longKind(file) === index);
+    return mixed(alike, Math.ceil(alike.length / kind.files));
   });
 }
 
 /** The index of a file's kind in `LONG`; -1 if it is not long. */
 function longKind(file: string): number {
-  return LONG.findIndex((prefix) => file.startsWith(prefix));
+  return LONG.findIndex(({ paths }) => paths.some((path) => file.startsWith(path)));
 }
 
 /** Distributes all files over a few modules. */

@@ -3,9 +3,10 @@ import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { DAY_MS, someEntries } from "../billing/reports/entries.ts";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, reuseProcess, run } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 Deno.test("audit passes beside a gateway under load, and exits with 1 after a manipulated entry", () =>
   inFolder(async (folder) => {

@@ -1,8 +1,11 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
 import { type ShownCommand, shownCommands } from "../support/documents.ts";
-import { inFolder, run, start } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, start, startReused } from "../support/program.ts";
 import { findProgram, skipIf, skipInQuick } from "../support/skip.ts";
+
+reuseProcess();
+reuseGateways();
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -39,7 +42,7 @@ Deno.test({
       const [copying = [], restoring = [], ...more] = shownCommands("docs/how-to/backup.md");
       assertEquals([copying.length, restoring.length, more], [2, 4, []]);
 
-      const gateway = await startBilled(folder);
+      const gateway = await startBilled(folder, start);
       const before = await gateway.ask();
       await follow(copying, folder);
       const bill = await run(["usage", "--since", "1d", "--json", "--until", "2126-01-01"], { folder });
@@ -50,7 +53,7 @@ Deno.test({
 
       await follow(restoring, folder);
       assertEquals(((await Deno.stat(`${folder}/data/sluice.db`)).mode ?? 0) & 0o777, 0o600);
-      const restored = await start([], { folder });
+      const restored = await startReused([], { folder });
       assertStringIncludes(restored.banner, 'API key "ci" exists since');
       assertEquals((await run(["explain", before], { folder })).code, 0);
       assertEquals((await run(["explain", after], { folder })).code, 1);

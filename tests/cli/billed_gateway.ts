@@ -1,5 +1,5 @@
 /** A gateway in a process of its own, with a model that has a price and a key that pays for it. */
-import { run, type Running, start } from "../support/program.ts";
+import { run, type Running, startReused } from "../support/program.ts";
 import { postChat } from "../support/post_chat.ts";
 
 /** A configuration with one model, which has a price. */
@@ -29,10 +29,10 @@ export interface BilledGateway extends Running {
 }
 
 /** Starts one in this folder, with the key "ci" of the group "team". */
-export async function startBilled(folder: string): Promise<BilledGateway> {
+export async function startBilled(folder: string, starting = startReused): Promise<BilledGateway> {
   await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(CONFIG));
   const { out, err } = await run(["keys", "add", "ci", "--group", "team"], { folder });
-  const gateway = await start([], { folder });
+  const gateway = await starting([], { folder });
   return {
     ...gateway,
     keyId: /key_[\w-]+/.exec(err)?.[0] ?? "",

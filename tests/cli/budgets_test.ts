@@ -3,9 +3,10 @@ import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { PRICED } from "./billed_gateway.ts";
-import { inFolder, type Place, reuseProcess, run, start } from "../support/program.ts";
+import { inFolder, type Place, reuseGateways, reuseProcess, run, startReused } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 const CONFIG = {
   admin: { key: { env: "ADMIN_KEY" } },
@@ -43,7 +44,7 @@ async function behaves(place: Place): Promise<void> {
   }
   await run(["keys", "revoke", "gone"], place);
   const idOf = (name: string) => keys[name]?.id ?? "";
-  const gateway = await start([], place);
+  const gateway = await startReused([], place);
   try {
     const headers = (name: string) => ({ authorization: `Bearer ${keys[name]?.key}` });
     const ask = async (name: string, more: Record<string, string> = {}) => {

@@ -2,9 +2,10 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startGateway } from "../support/gateway.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
-import { inFolder, reuseProcess, run, startWithKey } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused, startWithKey } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 const TLS = new URL("../fixtures/tls/", import.meta.url);
 
@@ -114,7 +115,7 @@ Deno.test("doctor sees version and end of a certificate whose authority is trust
 
 Deno.test("doctor that had a key for the public URL does not ask for another key", () =>
   inFolder(async (folder) => {
-    const { origin, key, kill, ended } = await startWithKey([], { folder });
+    const { origin, key, kill, ended } = await startWithKey([], { folder }, startReused);
     const { code, out } = await run(["doctor", "--url", origin, "--key", key], { folder });
     assertEquals([code, out.split("\n").at(-2)], [0, `Next: send requests to ${origin}/v1`], out);
     kill("SIGTERM");

@@ -1,6 +1,18 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { freshDatabase, postgresTest } from "../support/databases.ts";
-import { HAS_TERMINAL, inFolder, type Place, run, start, startAtTerminal } from "../support/program.ts";
+import {
+  HAS_TERMINAL,
+  inFolder,
+  type Place,
+  reuseGateways,
+  reuseProcess,
+  run,
+  startAtTerminal,
+  startReused,
+} from "../support/program.ts";
+
+reuseProcess();
+reuseGateways();
 
 /** Opens a link. Returns the status of its page, or 0 if no session began. */
 async function open(link: string): Promise<number> {
@@ -64,7 +76,7 @@ Deno.test("console says why there is no link", () =>
       "sign in with the admin key at http://localhost:8790",
     );
 
-    const gateway = await start([], { folder });
+    const gateway = await startReused([], { folder });
     try {
       assert(!gateway.banner.includes("Console:"), "a log must not keep a link");
       const { port } = new URL(gateway.origin);
@@ -80,7 +92,7 @@ postgresTest("console makes a link for a gateway with an admin key on a database
     await using database = await freshDatabase();
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "admin": { "key": { "env": "ADMIN" } } }');
     const place = { folder, env: { SLUICE_STORE: database.url, ADMIN: "admin-key-of-the-test" } };
-    const gateway = await start([], place);
+    const gateway = await startReused([], place);
     try {
       const { port } = new URL(gateway.origin);
       const { code, out, err } = await run(["console", "--port", port], place);

@@ -1,9 +1,12 @@
 /** The commands over a Postgres database that a gateway serves from meanwhile. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { freshDatabase, postgresTest } from "../support/databases.ts";
-import { inFolder, run, start } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../support/program.ts";
 import { postChat } from "../support/post_chat.ts";
 import { until } from "../support/soon.ts";
+
+reuseProcess();
+reuseGateways();
 
 postgresTest(
   "keys, usage, explain, audit, prune, check, doctor and health work over a database",
@@ -15,7 +18,7 @@ postgresTest(
       const added = await run(["keys", "add", "ci", "--rpm", "50"], place);
       assertEquals(added.code, 0, added.err);
       const key = added.out.trim();
-      const gateway = await start([], place);
+      const gateway = await startReused([], place);
       try {
         assertStringIncludes(gateway.banner, 'API key "ci" exists since');
         const ask = () => postChat(gateway.origin, key);

@@ -1,8 +1,9 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, reuseProcess, run } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 Deno.test("explain shows a request of a running gateway by the id that its client received", () =>
   inFolder(async (folder) => {

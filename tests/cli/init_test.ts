@@ -1,9 +1,10 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { init } from "../../lib/cli/init.ts";
 import { isVendorName, type VendorName, vendorOf, VENDORS } from "../../lib/upstreams/vendors.ts";
-import { inFolder, reuseProcess, run, start } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -133,7 +134,7 @@ Deno.test("the doctor ends with the next step", () =>
 
 Deno.test("in a container, the start shows the command that makes a key there", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder, env: { container: "oci" } });
+    const gateway = await startReused([], { folder, env: { container: "oci" } });
     gateway.kill("SIGTERM");
     await gateway.ended;
     assertStringIncludes(gateway.banner, "Add a key: docker exec CONTAINER ");

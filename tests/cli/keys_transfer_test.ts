@@ -3,9 +3,10 @@ import type { KeyRecord } from "../../lib/store/keys.ts";
 import { openStore } from "../../lib/store/open.ts";
 import { parseStoreAddress } from "../../lib/config/address.ts";
 import { freshDatabase, postgresTest } from "../support/databases.ts";
-import { inFolder, reuseProcess, run, type Running, start } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, type Running, startReused } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 /** Groups that the exported keys are in. */
 const CONFIG = { SLUICE_CONFIG_TEXT: '{ "groups": { "team": {} } }' };
@@ -75,7 +76,7 @@ postgresTest(
       const original = await keysOf(file.SLUICE_STORE);
       assertEquals(await keysOf(shared.SLUICE_STORE), original);
 
-      const gateway = await start(["serve"], { folder, env: shared });
+      const gateway = await startReused(["serve"], { folder, env: shared });
       const expected = { plain: 200, ruled: 403, disabled: 403, revoked: 401, rotated: 200, successor: 200 };
       for (const [name, status] of Object.entries(expected)) {
         assertEquals(await modelsStatus(gateway, secrets[name as keyof typeof secrets]), status, name);

@@ -1,9 +1,10 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { type Ended, inFolder, type Place, reuseProcess, run } from "../support/program.ts";
+import { type Ended, inFolder, type Place, reuseGateways, reuseProcess, run } from "../support/program.ts";
 import { eventually } from "../support/soon.ts";
 import { startBilled } from "./billed_gateway.ts";
 
 reuseProcess();
+reuseGateways();
 
 const NOTE = (member: string) => `The configuration has mistakes; this command uses only member "${member}"\n`;
 const ADVICE = "To use this command before the configuration is correct, name the store with --store\n";

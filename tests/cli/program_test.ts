@@ -1,9 +1,20 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { HAS_TERMINAL, inFolder, reuseProcess, run, type Running, start, startAtTerminal } from "../support/program.ts";
-import { findProgram, skipIf, skipInQuick } from "../support/skip.ts";
+import {
+  HAS_TERMINAL,
+  inFolder,
+  reuseGateways,
+  reuseProcess,
+  run,
+  type Running,
+  start,
+  startAtTerminal,
+  startReused,
+} from "../support/program.ts";
+import { findProgram, skipIf } from "../support/skip.ts";
 import { eventually } from "../support/soon.ts";
 
-if (skipInQuick("A process of its own for each command")) reuseProcess();
+reuseProcess();
+reuseGateways();
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
@@ -42,7 +53,7 @@ Deno.test({
       assertEquals(await status(first, `${key}0`), 401);
       assertEquals((await first.interrupt()).code, 0);
 
-      const second = await start(["serve"], { folder });
+      const second = await startReused(["serve"], { folder });
       assertEquals(keyIn(second.banner), "");
       assertStringIncludes(second.banner, 'API key "default" exists since');
       assertStringIncludes(second.banner, `npx -y deno@2.9.6 run -A ${ROOT}main.ts keys add NAME\n`);
@@ -135,7 +146,7 @@ Deno.test("keys add and change warn about rules that match nothing, and apply th
 
 Deno.test("a running gateway applies new rules, expiry and rotation of a key at the next request", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder });
+    const gateway = await startReused([], { folder });
     const models = async (key: string): Promise<string[] | number> => {
       const response = await fetch(`${gateway.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
       const body = await response.json();
@@ -260,7 +271,7 @@ Deno.test("keys from the environment work, and no key is created", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "keys": [{ "name": "ci", "key": { "env": "CI_KEY" } }] }');
     const env = { CI_KEY: "a-key-from-the-environment" };
-    const gateway = await start(["--store", "memory:"], { folder, env });
+    const gateway = await startReused(["--store", "memory:"], { folder, env });
     assertEquals(keyIn(gateway.banner), "");
     assertStringIncludes(gateway.banner, 'API key "ci" comes from the environment');
     assertEquals(await status(gateway, env.CI_KEY), 200);
@@ -270,7 +281,7 @@ Deno.test("keys from the environment work, and no key is created", () =>
 
 Deno.test("a memory store without a terminal explains how to set keys, and leaves no file", () =>
   inFolder(async (folder) => {
-    const gateway = await start(["--store", "memory:"], { folder });
+    const gateway = await startReused(["--store", "memory:"], { folder });
     assertStringIncludes(
       gateway.banner,
       'Add a key: list it in "keys" of the configuration, as the store is in memory\n',

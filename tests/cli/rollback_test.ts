@@ -5,9 +5,10 @@ import { connect } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS as TABLES } from "../../lib/store/postgres/migrations.ts";
 import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
 import { freshDatabase, postgresTest } from "../support/databases.ts";
-import { inFolder, type Place, reuseProcess, run, start } from "../support/program.ts";
+import { inFolder, type Place, reuseGateways, reuseProcess, run, startReused } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 /** Commands that read, that change, and that serve. */
 const COMMANDS = [["serve", "--port", "0"], ["keys", "list"], ["keys", "add", "new"], ["usage"], ["audit"], ["prune"]];
@@ -26,7 +27,7 @@ async function assertRefused(place: Place, { shape, known }: { shape: number; kn
 
 async function assertServes(place: Place): Promise<void> {
   assertEquals(JSON.parse((await run(["keys", "list", "--json"], place)).out).length, 1);
-  const gateway = await start(["serve"], place);
+  const gateway = await startReused(["serve"], place);
   gateway.kill("SIGTERM");
   assertEquals((await gateway.ended).code, 0);
 }

@@ -1,8 +1,9 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, reuseProcess, run } from "../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
+reuseGateways();
 
 Deno.test("usage --by upstream lists requests per upstream, and its CSV matches as an invoice exactly", () =>
   inFolder(async (folder) => {

@@ -115,11 +115,27 @@ function commonMembers(variants: readonly Outcomes[]): Record<string, JsonObject
   );
 }
 
-/** Removes the common members, and joins targets with the same outcome ("chat, gemini"). */
-function describe(outcomes: Outcomes, common: Readonly<Record<string, JsonObject>>): JsonObject {
+/**
+ * Removes the common members, refers to the first variant with the same large member ("as in none"), and joins targets
+ * with the same outcome ("chat, gemini").
+ */
+function describe(
+  outcomes: Outcomes,
+  { variant, common, seen }: {
+    variant: string;
+    common: Readonly<Record<string, JsonObject>>;
+    /** Variants by target and member. */
+    seen: Map<string, string>;
+  },
+): JsonObject {
   const targets = new Map<string, string[]>();
   for (const [to, { body = {}, ...others }] of Object.entries(outcomes)) {
-    const own = Object.entries(body).filter(([name]) => common[to]?.[name] === undefined);
+    const own = Object.entries(body).filter(([name]) => common[to]?.[name] === undefined).map(([name, value]) => {
+      const text = JSON.stringify([to, name, value]);
+      const before = seen.get(text);
+      if (before === undefined) seen.set(text, variant);
+      return [name, before === undefined || text.length < 100 ? value : `as in ${before}`];
+    });
     const members = Object.entries({ body: Object.fromEntries(own), ...others });
     const shown = members.filter(([, value]) => Object.keys(value ?? {}).length > 0);
     const text = JSON.stringify(Object.fromEntries(shown));
@@ -135,7 +151,10 @@ function fileOf(request: RequestCase): string {
     return [name, Object.fromEntries(byTarget)] as [string, Outcomes];
   });
   const common = commonMembers(outcomes.map(([, outcome]) => outcome));
-  const described = outcomes.map(([name, outcome]) => [name, describe(outcome, common)] as const);
+  const seen = new Map<string, string>();
+  const described = outcomes.map(([name, outcome]) =>
+    [name, describe(outcome, { variant: name, common, seen })] as const
+  );
   const [[name, only] = ["", {}]] = described;
   if (name === "") return formatJson({ request: shared, ...only });
   return formatJson({

@@ -96,9 +96,13 @@ export function reuseProcess(): void {
   });
 }
 
-function startHost(): Host {
+function spawnHost(stderr: "inherit" | "piped"): Deno.ChildProcess {
   const [program = "", ...args] = sourceCommand(`${ROOT}tests/support/command_host.ts`);
-  const child = new Deno.Command(program, { args, stdin: "piped", stdout: "piped" }).spawn();
+  return new Deno.Command(program, { args, stdin: "piped", stdout: "piped", stderr }).spawn();
+}
+
+function startHost(): Host {
+  const child = spawnHost("inherit");
   const writer = child.stdin.getWriter();
   const reader = child.stdout.getReader();
   return {
@@ -137,40 +141,162 @@ export async function addKey(folder: string): Promise<string> {
 }
 
 /** Adds a key and starts the gateway, whose store is in the folder. */
-export async function startWithKey(args: readonly string[], place: Place): Promise<RunningWithKey> {
+export async function startWithKey(args: readonly string[], place: Place, starting = start): Promise<RunningWithKey> {
   const key = await addKey(place.folder);
-  return { ...await start(args, place), key };
+  return { ...await starting(args, place), key };
+}
+
+/** Ends the output of a gateway in a shared process, before its exit code. */
+export const END = "\0";
+
+/** A process while it runs one gateway. */
+interface GatewayProcess {
+  pid: number;
+  kill(signal: Deno.Signal): void;
+  /** The next part of its standard output; undefined at its end. */
+  read(): Promise<string | undefined>;
+  /** Resolves when it has ended and its output was read. */
+  finish(): Promise<{ code: number; err: string }>;
 }
 
 /** Starts the gateway and waits until it has printed how to connect. */
-export async function start(args: readonly string[], place: Place): Promise<Running> {
-  const child = command([...args, "--port", String(place.port ?? 0)], place).spawn();
-  const errors = new Response(child.stderr).text();
-  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+export function start(args: readonly string[], place: Place): Promise<Running> {
+  return untilStarted(startOwn([...args, "--port", String(place.port ?? 0)], place));
+}
+
+/** Starts the gateway in a process that `reuseGateways` keeps, or if none is idle in one of its own. */
+export function startReused(args: readonly string[], place: Place): Promise<Running> {
+  const { folder, env = {}, port = 0 } = place;
+  const idle = gateways.pop();
+  if (idle === undefined) return start(args, place);
+  const words = [...args, "--port", String(port)];
+  return untilStarted(
+    idle.begin({ args: words, folder, env: { ...OWN_VARIABLES, ...env }, input: "", isGateway: true }),
+  );
+}
+
+async function untilStarted({ read, finish, pid, kill }: GatewayProcess): Promise<Running> {
   let out = "";
   async function readUntil(pattern: RegExp): Promise<boolean> {
     while (!pattern.test(out)) {
-      const { done, value } = await reader.read();
-      if (done) return false;
-      out += value;
+      const text = await read();
+      if (text === undefined) return false;
+      out += text;
     }
     return true;
   }
   if (!await readUntil(/(Others\n.*|Add a key: .*)\n\n/)) {
-    await child.status;
-    throw new Error(`The gateway did not start:\n${out}${await errors}`);
+    throw new Error(`The gateway did not start:\n${out}${(await finish()).err}`);
   }
   const banner = out;
   return {
     origin: /listens on (\S+)/.exec(banner)?.[1] ?? "",
     banner,
-    pid: child.pid,
-    kill: (signal) => child.kill(signal),
+    pid,
+    kill,
     ended: (async () => {
       await readUntil(/$^/);
-      return { code: (await child.status).code, out, err: await errors };
+      return { ...await finish(), out };
     })(),
   };
+}
+
+function startOwn(args: readonly string[], place: Place): GatewayProcess {
+  const child = command(args, place).spawn();
+  const errors = new Response(child.stderr).text();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  return {
+    pid: child.pid,
+    kill: (signal) => child.kill(signal),
+    read: async () => (await reader.read()).value,
+    finish: async () => ({ code: (await child.status).code, err: await errors }),
+  };
+}
+
+/** Processes in which no gateway runs. */
+const gateways: GatewayHost[] = [];
+
+/** Starts processes in which the gateways of a file run one after the other: to start one takes a second of CPU time. */
+export function reuseGateways(count = 1): void {
+  const own: GatewayHost[] = [];
+  Deno.test.beforeAll(() => {
+    // The files of a bundle share them.
+    while (own.length + gateways.length < count) own.push(new GatewayHost());
+    gateways.push(...own);
+  });
+  Deno.test.afterAll(async () => {
+    gateways.length = 0;
+    await Promise.all(own.map((host) => host.close()));
+  });
+}
+
+/** A process that runs gateways one after the other. */
+class GatewayHost {
+  readonly #child = spawnHost("piped");
+  readonly #input = this.#child.stdin.getWriter();
+  readonly #out = this.#child.stdout.getReader();
+  readonly #err = this.#child.stderr.getReader();
+
+  begin(command: HostedCommand): GatewayProcess {
+    let code: number | undefined;
+    const decoder = new TextDecoder();
+    const readOut = async () => {
+      if (code !== undefined) return undefined;
+      const part = await this.#read(this.#out, decoder);
+      code = part?.code;
+      return part?.text;
+    };
+    const writing = this.#input.write(new TextEncoder().encode(`${JSON.stringify(command)}\n`));
+    const errors = this.#readToEnd();
+    let isOver = false;
+    return {
+      pid: this.#child.pid,
+      kill: (signal) => {
+        if (isOver) throw new TypeError("The gateway has ended");
+        this.#child.kill(signal);
+      },
+      read: readOut,
+      finish: async () => {
+        const err = await errors;
+        await writing;
+        isOver = true;
+        if (code === undefined) return { code: (await this.#child.status).code, err };
+        gateways.push(this);
+        return { code, err };
+      },
+    };
+  }
+
+  /** Reads a part of the output. At the end of a gateway it has a code, at that of the process it is undefined. */
+  async #read(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    decoder: TextDecoder,
+  ): Promise<{ text: string; code?: number } | undefined> {
+    let text = "";
+    // Nothing is read ahead: a pending read would look like a leak to the tests after this one.
+    do {
+      const { done, value } = await reader.read();
+      if (done) return undefined;
+      text += decoder.decode(value, { stream: true });
+    } while (text.includes(END) && !text.endsWith("\n"));
+    const [output = "", code] = text.split(END);
+    return { text: output, ...(code !== undefined && { code: Number(code) }) };
+  }
+
+  async #readToEnd(): Promise<string> {
+    let err = "";
+    for (const decoder = new TextDecoder();;) {
+      const part = await this.#read(this.#err, decoder);
+      err += part?.text ?? "";
+      if (part === undefined || part.code !== undefined) return err;
+    }
+  }
+
+  async close(): Promise<void> {
+    // It may have been killed.
+    await this.#input.close().catch(() => {});
+    await Promise.all([this.#out.cancel(), this.#err.cancel(), this.#child.status]);
+  }
 }
 
 /** True if `script` of util-linux is installed, which gives a program a terminal: other versions lack `-e`. */

@@ -1,9 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { hashKey, mintKey } from "../../../lib/access/keys.ts";
-import { inFolder, run, start } from "../../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../../support/program.ts";
 import { oneModel } from "../../support/gateway.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
+
+reuseProcess();
+reuseGateways();
 
 const PROMPT = "the-canary-sings-at-dawn";
 const CONFIGURED = `configured-${mintKey().slice(-24)}`;
@@ -86,7 +89,7 @@ Deno.test("no key or prompt appears in answers, errors, logs, reports, the ledge
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
     const env = { OPERATOR: ADMIN, UPSTREAM_KEY: UPSTREAM, CANARY_KEY: CONFIGURED };
     const place = { folder, env };
-    const gateway = await start([], place);
+    const gateway = await startReused([], place);
     const shown: Record<string, string> = {};
     const unknown = mintKey();
     async function ask(line: string, key: string, body?: string | object): Promise<{ status: number; text: string }> {

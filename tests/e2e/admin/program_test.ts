@@ -1,8 +1,17 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { inFolder, reuseProcess, run, type Running, start, startWithKey } from "../../support/program.ts";
+import {
+  inFolder,
+  reuseGateways,
+  reuseProcess,
+  run,
+  type Running,
+  startReused,
+  startWithKey,
+} from "../../support/program.ts";
 import { postChat } from "../../support/post_chat.ts";
 
 reuseProcess();
+reuseGateways();
 
 const ADMIN_KEY = "an-admin-key-in-a-variable";
 const ENV = { OPERATOR: ADMIN_KEY };
@@ -25,7 +34,7 @@ async function keysAt(address: string, init: RequestInit = {}): Promise<{ status
 Deno.test("an admin listener shares the store and the shutdown with the clients' listener", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
-    const gateway = await start([], { folder, env: ENV });
+    const gateway = await startReused([], { folder, env: ENV });
     const admin = adminSideOf(gateway);
     assertMatch(admin, /^http:\/\/127\.0\.0\.1:[1-9]\d*\/admin\/v1$/);
     assert(!admin.startsWith(gateway.origin));
@@ -57,7 +66,7 @@ Deno.test("an admin listener shares the store and the shutdown with the clients'
 Deno.test("at SIGTERM both listeners close at once, and a running answer is completed", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
-    const gateway = await startWithKey([], { folder, env: ENV });
+    const gateway = await startWithKey([], { folder, env: ENV }, startReused);
     const content = "word ".repeat(30_000);
     // Megabytes of events that are not read yet.
     const answer = await postChat(gateway.origin, gateway.key, { stream: true, messages: [{ role: "user", content }] });

@@ -4,11 +4,12 @@ import { createDrain } from "../../../lib/server/drain.ts";
 import { readSse } from "../../support/sse.ts";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
-import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../../support/program.ts";
 import { until } from "../../support/soon.ts";
 import { postChat } from "../../support/post_chat.ts";
 
 reuseProcess();
+reuseGateways();
 
 const ADMIN_KEY = "an-admin-key-in-a-variable";
 const CONFIG = { admin: { key: { env: "ADMIN_KEY" } } };
@@ -72,7 +73,7 @@ async function followThem(folder: string, env: Record<string, string>): Promise<
   await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(CONFIG));
   const keys: Record<string, string> = {};
   for (const name of ["anna", "ben"]) keys[name] = (await run(["keys", "add", name], { folder, env })).out.trim();
-  const gateway = await start([], { folder, env });
+  const gateway = await startReused([], { folder, env });
   const { origin } = gateway;
   const ask = async (name: string) => {
     const response = await postChat(origin, keys[name] ?? "", { messages: [{ role: "user", content: "hi" }] });

@@ -1,9 +1,10 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
-import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../../support/program.ts";
 import { postChat } from "../../support/post_chat.ts";
 
 reuseProcess();
+reuseGateways();
 
 const ENV = { OPERATOR: "an-admin-key-in-a-variable" };
 const CONFIG = { admin: { key: { env: "OPERATOR" } }, groups: { default: { key_limits: { requests_per_minute: 3 } } } };
@@ -13,7 +14,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(CONFIG));
   const keys: Record<string, string> = {};
   for (const name of ["anna", "ben"]) keys[name] = (await run(["keys", "add", name], { folder, env })).out.trim();
-  const gateway = await start([], { folder, env });
+  const gateway = await startReused([], { folder, env });
   const ask = async (name: string, members: object, headers: Record<string, string> = {}) => {
     const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
       method: "POST",
@@ -147,7 +148,7 @@ Deno.test("sluice requests --follow prints each request as it is entered", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(CONFIG));
     const key = (await run(["keys", "add", "anna"], { folder, env: ENV })).out.trim();
-    const gateway = await start([], { folder, env: ENV });
+    const gateway = await startReused([], { folder, env: ENV });
     const ask = async () =>
       await (await postChat(gateway.origin, key, { messages: [{ role: "user", content: "hi" }] })).text();
     await ask();

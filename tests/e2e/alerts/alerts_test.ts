@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { inFolder, reuseProcess, run, start } from "../../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../../support/program.ts";
 import { eventually } from "../../support/soon.ts";
 import { skipInQuick } from "../../support/skip.ts";
 import { assertSigned, startReceiver } from "../../support/webhook_receiver.ts";
@@ -7,6 +7,7 @@ import { type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { ask, configWith, counted, envFor, SECRET, webhooksOf } from "./alerted.ts";
 
 reuseProcess();
+reuseGateways();
 
 const test = skipInQuick("Alerts of whole processes") ? Deno.test.ignore : Deno.test;
 
@@ -16,7 +17,7 @@ test("budget thresholds are reported once, signed, across a restart, and 100 % a
     await using upstream = startUpstream(() => counted());
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(configWith(upstream)));
     const place = { folder, env: envFor(receiver) };
-    const first = await start(["serve"], place);
+    const first = await startReused(["serve"], place);
     assertEquals([await ask(first), await ask(first)], [200, 200]);
     const [half] = await webhooksOf(receiver, "budget.threshold", 1);
     if (half === undefined) throw new Error("There is no webhook");
@@ -46,7 +47,7 @@ test("budget thresholds are reported once, signed, across a restart, and 100 % a
     assertStringIncludes(ended.err, '"event":"alert_delivered"');
     for (const secret of [SECRET, "long-secret-path"]) assertEquals(ended.err.includes(secret), false);
 
-    const second = await start(["serve"], place);
+    const second = await startReused(["serve"], place);
     assertEquals(await ask(second), 429);
     const budget = (await run(["keys", "add", "fresh", "--group", "team", "--budget", "0.5"], place)).out.trim();
     const refused = await fetch(`${second.origin}/v1/chat/completions`, {
@@ -89,7 +90,7 @@ test("upstreams that fail, recover or refuse the key are reported, for selected 
       routing: { attempts: 1, breaker: { consecutive_failures: 2, open_ms: 100 } },
     });
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
-    const gateway = await start(["serve"], { folder, env: envFor(receiver) });
+    const gateway = await startReused(["serve"], { folder, env: envFor(receiver) });
     const texts = () => receiver.received.map(({ text }) => JSON.parse(text));
     const sent = (...expected: string[]) =>
       eventually(() => Promise.resolve(assertEquals(texts(), expected.map((text) => ({ text: `Sluice: ${text}` })))));

@@ -3,13 +3,16 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { openStore } from "../../../lib/store/open.ts";
 import { freshDatabase, postgresTest } from "../../support/databases.ts";
-import { inFolder, run, start, startWithKey } from "../../support/program.ts";
+import { inFolder, reuseGateways, reuseProcess, run, startReused, startWithKey } from "../../support/program.ts";
 import { issueKey } from "../../../lib/access/keys.ts";
 import { startUpstream } from "../../upstream/mod.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { parseStoreAddress } from "../../../lib/config/address.ts";
 import { postChat } from "../../support/post_chat.ts";
 import { plainModel } from "../../support/plain_model.ts";
+
+reuseProcess();
+reuseGateways();
 
 const TOKENS = { prompt: "0.000001", completion: "0.00001" };
 const PRICING = {
@@ -63,7 +66,7 @@ async function checkBills(folder: string, store: string): Promise<void> {
   const { key, record } = issueKey({ name: "tester", group: "default", now: Date.now() });
   await opened.keys.add(record);
   await opened.close();
-  const gateway = await start([], { folder });
+  const gateway = await startReused([], { folder });
   const ask = async (model: string) => {
     const response = await postChat(gateway.origin, key, {
       model,
@@ -130,7 +133,7 @@ Deno.test("a model configured only by name is served, billed and audited at cata
       JSON.stringify({ upstreams: { mine: upstream }, models: ["openai/gpt-5.4*"], store: "sqlite:data/sluice.db" }),
     );
     const env = { VENDOR_KEY: "vendor-key-0123456789" };
-    const gateway = await startWithKey([], { folder, env });
+    const gateway = await startWithKey([], { folder, env }, startReused);
     const headers = { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" };
     const listed = await (await fetch(`${gateway.origin}/v1/models`, { headers })).json();
     const ids = (listed.data as { id: string }[]).map(({ id }) => id).filter((id) => id.startsWith("openai/"));

@@ -5,7 +5,16 @@ import { startServer } from "../../fault/start_server.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, someRedis } from "../../support/databases.ts";
 import { documentText } from "../../support/documents.ts";
 import { reservePort } from "../../support/ports.ts";
-import { inFolder, reuseProcess, run } from "../../support/program.ts";
+import {
+  type Ended,
+  inFolder,
+  type Place,
+  reuseGateways,
+  reuseProcess,
+  run,
+  type Running,
+  startReused,
+} from "../../support/program.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { comparable, isAsShown, isTutorial, NOT_RUN, pageScript } from "./page_script.ts";
 
@@ -16,23 +25,13 @@ const SHELL = findProgram("sh") !== undefined && Deno.build.os !== "windows";
 /** Programs that pages use and that not every machine has. */
 const PROGRAMS = ["curl", "jq", "openssl", "base64"];
 
+/** Commands to the runner: a gateway in the background. */
+const [START, STOP] = ["@start", "@stop"];
+
 /** Commands of the shell that the script of every page begins with. */
 const FUNCTIONS = `set -e
-start_gateway() {
-  stop_gateway
-  sluice serve > serve.out 2> serve.log & gateway=$!
-  for look in $(seq 600); do
-    if grep -q "listens on" serve.out; then return; fi
-    kill -0 $gateway || break
-    sleep 0.1
-  done
-  echo "The gateway did not start"
-  exit 1
-}
-stop_gateway() { if [ -n "$gateway" ]; then kill $gateway 2> /dev/null || true; wait $gateway || true; gateway=; fi; }
-# A gateway that goes on writing would keep its folder from being removed.
-trap 'stop_gateway' EXIT
-gateway=
+start_gateway() { sluice ${START}; }
+stop_gateway() { sluice ${STOP}; }
 `;
 
 /** One request and a key, so that there is something to report, rotate and copy. */
@@ -43,24 +42,53 @@ curl http://127.0.0.1:$SLUICE_PORT/v1/chat/completions -H "Authorization: Bearer
 stop_gateway`;
 
 reuseProcess();
+reuseGateways();
 
-/** Runs the commands of pages in the process that they share, for a client of the shell. */
-function startRunner(): { port: number } & AsyncDisposable {
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+/** Runs the commands of a page, and its gateway, in the processes that pages share, for a client of the shell. */
+class Runner implements AsyncDisposable {
+  #gateway: Running | undefined;
+  /** The log of the last gateway that ended. */
+  log = "";
+  readonly #server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const [folder = "", count, ...others] = (await request.text()).split("\0");
     const args = others.splice(0, Number(count));
     const end = others.indexOf("");
     // The runtime's own variables, and the place of its cache, are those of this process.
     const lines = others.slice(0, end).filter((line) => !/^(?:DENO_|HOME=)/.test(line));
     const env = Object.fromEntries(lines.map((line) => line.split(/=(.*)/s, 2)));
-    const { code, out, err, writes } = await run(args, { folder, env, input: others.slice(end + 1).join("\0") });
+    const { code, out, err, writes } = await this.#run(args, { folder, env, input: others.slice(end + 1).join("\0") });
     const parts = writes ?? [{ stream: "out", text: out }, { stream: "err", text: err }];
     const script = parts.map(({ stream, text }) =>
       `printf %s '${text.replaceAll("'", "'\\''")}'${stream === "err" ? " >&2" : ""}\n`
     );
     return new Response(`${script.join("")}exit ${code}`);
   });
-  return { port: server.addr.port, [Symbol.asyncDispose]: () => server.shutdown() };
+  readonly port = this.#server.addr.port;
+
+  async #run(args: readonly string[], place: Place): Promise<Ended> {
+    if (args[0] !== START && args[0] !== STOP) return await run(args, place);
+    await this.stop();
+    try {
+      if (args[0] === START) {
+        this.#gateway = await startReused(["serve"], { ...place, port: Number(place.env?.SLUICE_PORT) });
+      }
+      return { code: 0, out: "", err: "" };
+    } catch (error) {
+      return { code: 1, out: "", err: String(error) };
+    }
+  }
+
+  async stop(): Promise<void> {
+    const last = this.#gateway;
+    this.#gateway = undefined;
+    last?.kill("SIGTERM");
+    if (last !== undefined) this.log = (await last.ended).err;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await this.#server.shutdown();
+  }
 }
 
 /** Commands that pages use beside the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
@@ -71,7 +99,7 @@ async function installCommands(folder: string, runner: number): Promise<void> {
     `env HOME='${Deno.env.get("HOME") ?? folder}' ${Deno.execPath()} run --quiet --no-check --no-prompt -A` +
     ` --config '${ROOT}deno.json' '${ROOT}main.ts'`;
   const commands = {
-    // Only a gateway needs a process of its own: to start one takes longer than most commands.
+    // A gateway that a page starts itself, beside the other, has a process of its own.
     sluice: `case $1 in ""|serve) exec ${program} "$@";; esac
 answer=$({ printf '%s\\0' "$PWD" $# "$@"; env -0; printf '\\0'; cat; } |
   ${findProgram("curl")} --silent --show-error --fail --data-binary @- http://127.0.0.1:${runner}/) && eval "$answer"`,
@@ -112,7 +140,7 @@ function isSkipped(page: Page): boolean {
 
 /** Runs a script as its reader would, in a folder with the commands. */
 async function runScript(text: string, folder: string, env: Record<string, string>): Promise<void> {
-  await using runner = startRunner();
+  await using runner = new Runner();
   await installCommands(folder, runner.port);
   const { success, stdout, stderr } = await new Deno.Command("sh", {
     args: ["-c", FUNCTIONS + text],
@@ -121,8 +149,8 @@ async function runScript(text: string, folder: string, env: Record<string, strin
     stdin: "null",
   }).output();
   const decoder = new TextDecoder();
-  const log = await Deno.readTextFile(`${folder}/serve.log`).catch(() => "");
-  assert(success, `${decoder.decode(stdout)}${decoder.decode(stderr)}\n${log.slice(-2_000)}`);
+  await runner.stop();
+  assert(success, `${decoder.decode(stdout)}${decoder.decode(stderr)}\n${runner.log.slice(-2_000)}`);
 }
 
 /** A folder in which the prelude has run: pages begin with a copy of its data, as each command takes a start. */

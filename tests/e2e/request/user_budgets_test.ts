@@ -2,11 +2,12 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { freshDatabase, isStarved, postgresTest } from "../../support/databases.ts";
-import { inFolder, type Place, reuseProcess, run, start } from "../../support/program.ts";
+import { inFolder, type Place, reuseGateways, reuseProcess, run, startReused } from "../../support/program.ts";
 import { until } from "../../support/soon.ts";
 import { end } from "../nodes/cluster.ts";
 
 reuseProcess();
+reuseGateways();
 
 /** One answer has 7 tokens of output; the input is free. */
 const COST = 7n;
@@ -45,7 +46,7 @@ async function behaves(place: Place): Promise<void> {
   ) keys[name] = (await run(["keys", "add", name, "--group", "apps", ...flags], place)).out.trim();
   const shown = (await run(["keys", "show", "strict"], place)).out;
   assertStringIncludes(shown, "user budget: 1 USD per month for each end user, who must be named\n");
-  const gateway = await start([], place);
+  const gateway = await startReused([], place);
   await using _ended = {
     async [Symbol.asyncDispose]() {
       end(gateway);
