@@ -1,6 +1,1 @@
-import type { RouteContext } from "../lib/server/router.ts";
-import { serveOpenapi } from "../lib/openapi/document.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return serveOpenapi(request, context);
-}
+export { serveOpenapi as GET } from "../lib/openapi/document.ts";

@@ -1,4 +1,4 @@
-/** The form of a route file, and the router that finds the route of a request. */
+/** The handlers that a route file exports, and the router that finds the route of a request. */
 import type { ConsoleSession } from "../access/console_session.ts";
 import type { Caller } from "../access/permissions.ts";
 import type { GatewayError } from "../errors.ts";
@@ -89,6 +89,16 @@ export function lazyHandler(load: () => Promise<Handler>): Handler {
   const handler: Handler = async (request, context) => (loaded ??= await load())(request, context);
   handler.load = load;
   return handler;
+}
+
+/** Creates a route whose file is imported at the first request. @param load imports the file, which exports the methods */
+export function lazyRoute<Name extends Method>(
+  path: string,
+  methods: readonly Name[],
+  load: () => Promise<Readonly<Record<Name, Handler>>>,
+): Route {
+  const handlers = methods.map((method) => [method, lazyHandler(async () => (await load())[method])]);
+  return { path, handlers: Object.fromEntries(handlers) };
 }
 
 /**

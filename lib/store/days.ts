@@ -19,18 +19,9 @@ export const TOKEN_CLASSES = [
   "reasoning",
 ] as const satisfies readonly (keyof BilledTokens)[];
 
-/**
- * Returns the counts in the order of the columns. Written out, because a loop is slower and this runs for every entry.
- */
+/** Returns the counts in the order of the columns. */
 export function tokenCounts(tokens: BilledTokens): number[] {
-  return [
-    tokens.prompt,
-    tokens.input_cache_read,
-    tokens.input_cache_write_5m,
-    tokens.input_cache_write_1h,
-    tokens.completion,
-    tokens.reasoning,
-  ];
+  return TOKEN_CLASSES.map((name) => tokens[name]);
 }
 
 /** No tokens of any class. */
@@ -114,14 +105,9 @@ export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry,
   return { requests: 1, failed: FAILED_ENDINGS.has(ending) ? 1 : 0, tokens, images, cost, overrun };
 }
 
-/** Adds tokens to a sum. Written out because it runs for every entry, and a loop takes four times as long. */
+/** Adds tokens to a sum. */
 export function addTokens(sum: BilledTokens, tokens: BilledTokens): void {
-  sum.prompt += tokens.prompt;
-  sum.input_cache_read += tokens.input_cache_read;
-  sum.input_cache_write_5m += tokens.input_cache_write_5m;
-  sum.input_cache_write_1h += tokens.input_cache_write_1h;
-  sum.completion += tokens.completion;
-  sum.reasoning += tokens.reasoning;
+  for (const name of TOKEN_CLASSES) sum[name] += tokens[name];
 }
 
 /** Adds figures to a sum. */

@@ -124,20 +124,16 @@ export function sheetText(sheet: PriceSheet): string {
 
 /** Returns the values of a price sheet's row, in the order of `SHEET_COLUMNS`. */
 export function sheetValues(sheet: PriceSheet): string[] {
-  return [
-    sheet.model,
-    sheet.factor,
-    sheet.prompt,
-    sheet.completion,
-    sheet.input_cache_read,
-    sheet.input_cache_write_5m,
-    sheet.input_cache_write_1h,
-  ];
+  return SHEET_NAMES.map((name) => sheet[name]);
 }
 
-/** Columns of `price_sheets` except its version, in the order of `sheetValues`. */
-export const SHEET_COLUMNS =
-  "model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h";
+const SHEET_NAMES = [
+  ...["model", "factor", "prompt", "completion"] as const,
+  ...["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const,
+] satisfies (keyof PriceSheet)[];
+
+/** Columns of `price_sheets` except its version. */
+export const SHEET_COLUMNS: string = SHEET_NAMES.join(", ");
 
 /** Cached texts: requests share price sheets, which never change. */
 const sheetTexts = new WeakMap<PriceSheet, string>();
@@ -241,12 +237,7 @@ export function assertEntry(entry: Entry): void {
   const { tokens } = entry;
   assertCount(entry, "at", entry.at);
   assertCount(entry, "status", entry.status);
-  assertCount(entry, "prompt", tokens.prompt);
-  assertCount(entry, "input_cache_read", tokens.input_cache_read);
-  assertCount(entry, "input_cache_write_5m", tokens.input_cache_write_5m);
-  assertCount(entry, "input_cache_write_1h", tokens.input_cache_write_1h);
-  assertCount(entry, "completion", tokens.completion);
-  assertCount(entry, "reasoning", tokens.reasoning);
+  for (const name of TOKEN_CLASSES) assertCount(entry, name, tokens[name]);
   if (entry.firstMs !== undefined) assertCount(entry, "firstMs", entry.firstMs);
   assertCount(entry, "totalMs", entry.totalMs);
   assertCount(entry, "attempts", entry.attempts);

@@ -1,6 +1,1 @@
-import { overview } from "../../lib/console/overview.tsx";
-import type { RouteContext } from "../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return overview(request, context);
-}
+export { overview as GET } from "../../lib/console/overview.tsx";

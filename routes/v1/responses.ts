@@ -1,11 +1,2 @@
-import type { RouteContext } from "../../lib/server/router.ts";
-import { openResponsesSocket } from "../../lib/responses/responses_socket.ts";
-import { serveResponses } from "../../lib/responses/serve_responses.ts";
-
-export function GET(request: Request, context: RouteContext): Response {
-  return openResponsesSocket(request, context);
-}
-
-export function POST(request: Request, context: RouteContext): Promise<Response> {
-  return serveResponses(request, context);
-}
+export { openResponsesSocket as GET } from "../../lib/responses/responses_socket.ts";
+export { serveResponses as POST } from "../../lib/responses/serve_responses.ts";

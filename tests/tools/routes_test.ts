@@ -27,12 +27,14 @@ Deno.test("readRouteFiles() finds files and their methods, sorted, without the m
     "manifest.ts": "export const routes = [];",
     "v1/models/[provider].ts": "export async function GET() {}\nfunction helper() {}\nexport function DELETE() {}\n",
     "openapi.json.ts": "export const GET = 1;\n",
+    "v1/keys.ts": 'export { add as POST, list as GET } from "../keys.ts";\nexport { DELETE } from "../other.ts";\n',
     "v1/models.ts": "export function POST() {}\n",
     "notes.md": "not a route",
   };
   await withFiles(files, async (folder) => {
     assertEquals(await readRouteFiles(folder), [
       { file: "openapi.json.ts", methods: ["GET"] },
+      { file: "v1/keys.ts", methods: ["GET", "POST", "DELETE"] },
       { file: "v1/models.ts", methods: ["POST"] },
       { file: "v1/models/[provider].ts", methods: ["GET", "DELETE"] },
     ]);
@@ -40,7 +42,14 @@ Deno.test("readRouteFiles() finds files and their methods, sorted, without the m
 });
 
 Deno.test("readRouteFiles() refuses files that export no handler or something else", async () => {
-  for (const text of ["", "export function get() {}", "export function GET() {}\nexport const limit = 1;"]) {
+  for (
+    const text of [
+      "",
+      "export function get() {}",
+      'export { get } from "./b.ts";',
+      "export function GET() {}\nexport const limit = 1;",
+    ]
+  ) {
     await withFiles({ "a.ts": text }, async (folder) => {
       await assertRejects(() => readRouteFiles(folder), TypeError, "a.ts");
     });
@@ -55,9 +64,12 @@ Deno.test("renderManifest() makes paths of file names, and imports most files wi
     { file: "v1/chat/completions.ts", methods: ["POST"] },
   ]);
   assertStringIncludes(text, `import * as v1_chat_completions from "./v1/chat/completions.ts";\n`);
-  assertStringIncludes(text, `GET: lazyHandler(async () => (await import("./admin/v1/keys.ts")).GET),\n`);
-  assertStringIncludes(text, `  { path: "/healthz", handlers: { GET: healthz.GET } },\n`);
-  assertStringIncludes(text, `DELETE: lazyHandler(async () => (await import("./v1/models/[provider].ts")).DELETE),\n`);
+  assertStringIncludes(text, `  lazyRoute("/admin/v1/keys", ["GET"], () => import("./admin/v1/keys.ts")),\n`);
+  assertStringIncludes(text, `  { path: "/healthz", handlers: healthz },\n`);
+  assertStringIncludes(
+    text,
+    `"/v1/models/[provider]", ["GET", "DELETE"], () => import("./v1/models/[provider].ts")),\n`,
+  );
   assertThrows(
     () => renderManifest([{ file: "a/b.ts", methods: ["GET"] }, { file: "a_b.ts", methods: ["GET"] }]),
     RangeError,

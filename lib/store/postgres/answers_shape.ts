@@ -1,31 +1,8 @@
 /**
- * A step of the migration: the tables of the answers, and functions that change several rows. A call of a function is
- * one statement, so that a node that stalls never leaves a lock behind.
+ * A step of the migration: the claims of answers, and a function that changes them. A call of a function is one
+ * statement, so that a node that stalls never leaves a lock behind.
  */
 export const ANSWERS_SHAPE = `
-CREATE TABLE answers (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  done_at bigint NOT NULL,
-  bytes bigint NOT NULL,
-  status integer NOT NULL,
-  kept boolean NOT NULL,
-  sealed boolean NOT NULL,
-  scope text COLLATE "C" NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  request_hash text COLLATE "C" NOT NULL CHECK (length(request_hash) = 64),
-  headers text NOT NULL
-);
-CREATE UNIQUE INDEX answers_sealed ON answers (scope, key) WHERE sealed;
-CREATE INDEX answers_by_age ON answers (done_at);
-CREATE INDEX answers_kept ON answers (id, bytes) WHERE kept;
-CREATE TABLE answer_pieces (
-  answer bigint NOT NULL REFERENCES answers ON DELETE CASCADE,
-  part integer NOT NULL,
-  bytes bytea NOT NULL,
-  PRIMARY KEY (answer, part)
-);
--- Images do not get smaller.
-ALTER TABLE answer_pieces ALTER COLUMN bytes SET STORAGE EXTERNAL;
 CREATE TABLE answer_claims (
   lease_until timestamptz NOT NULL,
   holder text COLLATE "C" NOT NULL,
@@ -38,29 +15,6 @@ CREATE TABLE answer_claims (
 -- What is added up stays the same until the caller's transaction ends.
 CREATE FUNCTION lock_answer_bytes() RETURNS void LANGUAGE sql
 AS $$ SELECT pg_advisory_xact_lock(1907354411, 0) $$;
-
-CREATE FUNCTION begin_answer(
-  of_scope text, of_key text, of_hash text, of_status integer, of_headers text, of_bytes bigint, of_done_at bigint,
-  wanted boolean, most bigint
-) RETURNS TABLE (begun bigint, is_kept boolean) LANGUAGE plpgsql AS $$
-BEGIN
-  IF wanted THEN PERFORM lock_answer_bytes(); END IF;
-  RETURN QUERY INSERT INTO answers (scope, key, request_hash, status, headers, bytes, done_at, sealed, kept)
-    VALUES (of_scope, of_key, of_hash, of_status, of_headers, of_bytes, of_done_at, false,
-      wanted AND (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept) + of_bytes <= most)
-    RETURNING id, kept;
-END $$;
-
-CREATE FUNCTION seal_answer(which bigint) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE new answers%ROWTYPE;
-BEGIN
-  SELECT * INTO new FROM answers WHERE id = which;
-  IF NOT FOUND THEN RETURN; END IF;
-  -- Of two that are sealed at once the later one stays.
-  PERFORM pg_advisory_xact_lock(1907354412, hashtext(new.scope || ' ' || new.key));
-  DELETE FROM answers WHERE scope = new.scope AND key = new.key AND sealed AND id <> which;
-  UPDATE answers SET sealed = true WHERE id = which;
-END $$;
 
 -- Takes a request for a holder, or tells who has it; from one whose time is over, only where it is the one named.
 CREATE FUNCTION claim_request(
@@ -85,42 +39,12 @@ BEGIN
     RETURN;
   END LOOP;
 END $$;
-
--- Nodes that prune at once leave each other's rows alone. Returns whether there may be more to do.
-CREATE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
-RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  old integer;
-  too_many integer;
-  dropped bigint[];
-BEGIN
-  DELETE FROM answer_claims WHERE lease_until <= to_timestamp(until / 1000.0);
-  DELETE FROM answers WHERE id IN (
-    SELECT id FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
-  GET DIAGNOSTICS old = ROW_COUNT;
-  DELETE FROM answers WHERE id IN (
-    SELECT id FROM answers ORDER BY id
-    LIMIT least(at_once, greatest(0, (SELECT count(*) FROM answers) - most_answers)) FOR UPDATE SKIP LOCKED);
-  GET DIAGNOSTICS too_many = ROW_COUNT;
-  IF (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept) > most_bytes THEN
-    PERFORM lock_answer_bytes();
-    -- Each one that is among the bytes above the bound, the first begun first.
-    SELECT array_agg(id) INTO dropped FROM (
-      SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS before,
-        (SELECT sum(bytes) FROM answers WHERE kept) - most_bytes AS excess
-      FROM (SELECT id, bytes FROM answers WHERE kept AND sealed ORDER BY id LIMIT at_once) AS oldest
-    ) AS running WHERE before < excess;
-    UPDATE answers SET kept = false WHERE id = ANY(dropped);
-    DELETE FROM answer_pieces WHERE answer = ANY(dropped);
-  END IF;
-  RETURN greatest(old, too_many, cardinality(dropped)) = at_once;
-END $$;
 `;
 
-/** A step of the migration: one row per answer. Existing answers are deleted, since they live only an hour. */
+/** A step of the migration: one row per answer. Answers of older tables are deleted, since they live only an hour. */
 export const ANSWER_ROWS_STEP = `
-DROP FUNCTION begin_answer, seal_answer;
-DROP TABLE answer_pieces, answers;
+DROP FUNCTION IF EXISTS begin_answer, seal_answer;
+DROP TABLE IF EXISTS answer_pieces, answers;
 CREATE TABLE answers (
   done_at bigint NOT NULL,
   bytes bigint NOT NULL,
@@ -154,43 +78,11 @@ BEGIN
     ON CONFLICT (scope, key) DO UPDATE SET request_hash = excluded.request_hash, status = excluded.status,
       headers = excluded.headers, done_at = excluded.done_at, bytes = excluded.bytes, body = excluded.body;
 END $$;
-
--- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.
-CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
-RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  old integer;
-  too_many integer;
-  dropped integer := 0;
-BEGIN
-  DELETE FROM answer_claims WHERE lease_until <= to_timestamp(until / 1000.0);
-  DELETE FROM answers WHERE (scope, key) IN (
-    SELECT scope, key FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
-  GET DIAGNOSTICS old = ROW_COUNT;
-  DELETE FROM answers WHERE (scope, key) IN (
-    SELECT scope, key FROM answers ORDER BY done_at
-    LIMIT least(at_once, greatest(0, (SELECT count(*) FROM answers) - most_answers)) FOR UPDATE SKIP LOCKED);
-  GET DIAGNOSTICS too_many = ROW_COUNT;
-  IF (SELECT coalesce(sum(bytes), 0) FROM answers WHERE body IS NOT NULL) > most_bytes THEN
-    PERFORM lock_answer_bytes();
-    -- A body goes where those before it do not free enough.
-    UPDATE answers SET body = NULL WHERE (scope, key) IN (
-      SELECT scope, key FROM (
-        SELECT scope, key, sum(bytes) OVER (ORDER BY done_at, scope, key) - bytes AS before,
-          (SELECT sum(bytes) FROM answers WHERE body IS NOT NULL) - most_bytes AS excess
-        FROM (
-          SELECT scope, key, done_at, bytes FROM answers
-          WHERE body IS NOT NULL ORDER BY done_at, scope, key LIMIT at_once
-        ) AS oldest
-      ) AS running WHERE before < excess);
-    GET DIAGNOSTICS dropped = ROW_COUNT;
-  END IF;
-  RETURN greatest(old, too_many, dropped) = at_once;
-END $$;
 `;
 
 /** A step of the migration: `prune_answers` locks in the order of `put_answer`, so that the two cannot deadlock. */
 export const ANSWER_LOCKS_STEP = `
+-- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.
 CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

@@ -41,20 +41,6 @@ BEGIN
   END IF;
 END $body$;
 
-CREATE FUNCTION ledger_on_hold(spender_scope text, spender_id text, since bigint) RETURNS numeric
-LANGUAGE plpgsql STABLE AS $body$
-BEGIN
-  IF spender_scope = 'key' THEN
-    RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE key_id = spender_id AND day >= since);
-  END IF;
-  RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE group_name = spender_id AND day >= since);
-END $body$;
-
-CREATE FUNCTION ledger_charged(spender_scope text, spender_id text, since bigint) RETURNS numeric
-LANGUAGE sql STABLE AS $body$
-  SELECT coalesce(sum(cost), 0) FROM spent WHERE scope = spender_scope AND id = spender_id AND day >= since
-$body$;
-
 CREATE FUNCTION ledger_hold(accounts json, spenders json, wishes json)
 RETURNS TABLE (place integer, outcome text, claim integer, room numeric, on_hold numeric)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $body$

@@ -255,7 +255,6 @@ export const SEARCH_STEP = `
 ALTER TABLE entries ADD COLUMN reason text COLLATE "C", ADD COLUMN end_user text COLLATE "C",
   ADD COLUMN tags text COLLATE "C";
 CREATE INDEX entries_by_key ON entries (key_id, at);
-CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
 CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;
 `;
 

@@ -90,7 +90,9 @@ export function withSheets(entries: string): string {
 }
 
 /** Names by which entries are grouped before they are added to the sums and blocks. */
-const GROUPED_NAMES = ["day", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES];
+const GROUPED_NAMES = [
+  ...new Set(["day", "hour", ...SUM_TABLES.upstreams.names, ...SUM_TABLES.users.names, ...BLOCK_NAMES]),
+];
 
 /** Expressions for the first day or hour of each kind of sums. */
 const FIRST_STEPS: Readonly<Record<SumKind, string>> = {
@@ -126,39 +128,9 @@ function blockSelect(): string {
 
 const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
-/** Returns the definition of the function that adds a range of entries, at most a block, to these kinds of sums. */
-function sumRange(kinds: readonly SumKind[], { declared, last }: { declared: string; last: string }): string {
-  const names = [...new Set([...kinds.map((kind) => SUM_TABLES[kind].step), ...GROUPED_NAMES])];
-  return `FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
-#variable_conflict use_column
-DECLARE
-  first bigint := (SELECT first_day FROM sums_head);
-  gone bigint := (SELECT day FROM ledger_start);${declared}
-BEGIN
-  WITH grouped AS MATERIALIZED (
-    SELECT ${names.map((name) => `${entryColumn(name)} AS ${name}`).join(", ")},
-      ${SUM_TABLES.upstreams.figures.map((name) => `sum(${entryColumn(name)}) AS ${name}`).join(", ")},
-      (e.seq - 1) / ${BLOCK} AS block, min(e.at) AS first_at, max(e.at) AS last_at, max(e.cost) AS most_cost,
-      max(e.total_ms) AS most_ms
-    FROM ${withSheets("entries")}
-    WHERE e.seq > from_seq AND e.seq <= to_seq GROUP BY ${names.map((_, index) => index + 1).join(", ")}, block
-  ), ${
-    kinds.map((kind) =>
-      `${kind} AS (
-    ${stepSelect(kind)}
-  )`
-    ).join(", ")
-  }
-  ${addingBlocks(blockSelect(), { least: "least", most: "greatest" })};
-  ${last}
-END $body$;
-`;
-}
-
 // The lock on the row of `sums_head` makes processes add up entries one after the other. Entries become visible in
 // order of seq, so none of a range is missing.
 const FUNCTIONS = `
-CREATE ${sumRange(["upstreams", "users"], { declared: "", last: "UPDATE sums_head SET seq = to_seq;" })}
 -- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.
 CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 DECLARE
@@ -200,16 +172,40 @@ END $body$;
 `;
 
 /** Adds sums per day with upstreams, end users, tags and what caches saved, and the bounds of blocks of entries. */
-export const SUMS_STEP: string = `${TABLES}${FUNCTIONS}DROP INDEX entries_failed;`;
+export const SUMS_STEP: string = `${TABLES}${FUNCTIONS}DROP INDEX IF EXISTS entries_failed;`;
 
-const HOURS_FUNCTION = sumRange(["upstreams", "hours", "users"], {
-  declared: `
+/** The function that adds a range of entries, at most a block, to all kinds of sums. */
+const SUM_RANGE = `
+CREATE OR REPLACE FUNCTION ledger_sum_range(from_seq bigint, to_seq bigint) RETURNS void
+LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
+#variable_conflict use_column
+DECLARE
+  first bigint := (SELECT first_day FROM sums_head);
+  gone bigint := (SELECT day FROM ledger_start);
   kept_hour bigint := (SELECT greatest(first_hour, (
-    SELECT max(at) / 3600000 - ${HOURS_KEPT} FROM entries WHERE seq > from_seq AND seq <= to_seq)) FROM sums_head);`,
-  last: `DELETE FROM upstream_hours WHERE ctid = ANY (ARRAY(
+    SELECT max(at) / 3600000 - ${HOURS_KEPT} FROM entries WHERE seq > from_seq AND seq <= to_seq)) FROM sums_head);
+BEGIN
+  WITH grouped AS MATERIALIZED (
+    SELECT ${GROUPED_NAMES.map((name) => `${entryColumn(name)} AS ${name}`).join(", ")},
+      ${SUM_TABLES.upstreams.figures.map((name) => `sum(${entryColumn(name)}) AS ${name}`).join(", ")},
+      (e.seq - 1) / ${BLOCK} AS block, min(e.at) AS first_at, max(e.at) AS last_at, max(e.cost) AS most_cost,
+      max(e.total_ms) AS most_ms
+    FROM ${withSheets("entries")}
+    WHERE e.seq > from_seq AND e.seq <= to_seq
+    GROUP BY ${GROUPED_NAMES.map((_, index) => index + 1).join(", ")}, block
+  ), upstreams AS (
+    ${stepSelect("upstreams")}
+  ), hours AS (
+    ${stepSelect("hours")}
+  ), users AS (
+    ${stepSelect("users")}
+  )
+  ${addingBlocks(blockSelect(), { least: "least", most: "greatest" })};
+  DELETE FROM upstream_hours WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM upstream_hours WHERE hour < kept_hour LIMIT ${2 * BLOCK}));
-  UPDATE sums_head SET seq = to_seq, first_hour = kept_hour;`,
-});
+  UPDATE sums_head SET seq = to_seq, first_hour = kept_hour;
+END $body$;
+`;
 
 /**
  * Adds sums per hour of the last two days. `first_hour` is the first one with sums: at the migration, a later hour than
@@ -224,4 +220,4 @@ CREATE TABLE upstream_hours (
 ALTER TABLE sums_head ADD COLUMN first_hour bigint NOT NULL DEFAULT 0;
 UPDATE sums_head SET first_hour = greatest(
   (SELECT (day + 1) * 24 FROM ledger_start), (SELECT coalesce(max(at) / 3600000 + 1, 0) FROM entries));
-CREATE OR REPLACE ${HOURS_FUNCTION}`;
+${SUM_RANGE}`;

@@ -2,7 +2,7 @@
  * Adds up rows by their names. Rows are arrays of numbers that are grouped here and not by SQLite, which would group
  * each page of rows by itself: that takes longer than everything else if most rows of a page have different names.
  */
-import type { BilledTokens } from "../ledger.ts";
+import type { UpstreamDaySum, UsageSum } from "../ledger.ts";
 
 /** Figures that are amounts; the others are counts. */
 const AMOUNT_FIGURES: ReadonlySet<string> = new Set(["cost", "overrun", "saved", "target_cost"]);
@@ -10,19 +10,10 @@ const AMOUNT_FIGURES: ReadonlySet<string> = new Set(["cost", "overrun", "saved",
 /** Factor of the upper half of an amount. */
 const TWO_32 = 2 ** 32;
 
-/** Figures of a sum. Amounts are in 1e-12 USD. */
-export interface RowFigures {
-  requests: number;
-  failed: number;
-  tokens: BilledTokens;
-  images: number;
-  cost: bigint;
-  overrun: bigint;
-  saved: bigint;
-  counted: number;
-  attempts: number;
-  targetCost: bigint;
-}
+/** Figures of a sum. */
+export type RowFigures =
+  & Omit<UsageSum, "name" | "thenName">
+  & Pick<UpstreamDaySum, "counted" | "attempts" | "targetCost">;
 
 /** A name or a figure of a row. */
 type Value = string | number;

@@ -1,6 +1,1 @@
-import { budgetsPage } from "../../../lib/console/budgets.tsx";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return budgetsPage(request, context);
-}
+export { budgetsPage as GET } from "../../../lib/console/budgets.tsx";

@@ -1,6 +1,1 @@
-import { changesPage } from "../../../lib/console/changes.tsx";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return changesPage(request, context);
-}
+export { changesPage as GET } from "../../../lib/console/changes.tsx";

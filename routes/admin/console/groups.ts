@@ -1,6 +1,1 @@
-import { groupsPage } from "../../../lib/console/groups.tsx";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return groupsPage(request, context);
-}
+export { groupsPage as GET } from "../../../lib/console/groups.tsx";

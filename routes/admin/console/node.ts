@@ -1,6 +1,1 @@
-import { nodesPage } from "../../../lib/console/nodes.tsx";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return nodesPage(request, context);
-}
+export { nodesPage as GET } from "../../../lib/console/nodes.tsx";

@@ -1,10 +1,1 @@
-import { playgroundPage, sendFromForm } from "../../../lib/console/playground.tsx";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return playgroundPage(request, context);
-}
-
-export function POST(request: Request, context: RouteContext): Promise<Response> {
-  return sendFromForm(request, context);
-}
+export { playgroundPage as GET, sendFromForm as POST } from "../../../lib/console/playground.tsx";

@@ -1,6 +1,1 @@
-import { requestsPage } from "../../../lib/console/request_list.tsx";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return requestsPage(request, context);
-}
+export { requestsPage as GET } from "../../../lib/console/request_list.tsx";

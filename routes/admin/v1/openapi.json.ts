@@ -1,5 +1,1 @@
-import { serveAdminDocument } from "../../../lib/admin/openapi.ts";
-
-export function GET(): Response {
-  return serveAdminDocument();
-}
+export { serveAdminDocument as GET } from "../../../lib/admin/openapi.ts";

@@ -1,6 +1,1 @@
-import { listRequests } from "../../../lib/admin/requests.ts";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return listRequests(request, context);
-}
+export { listRequests as GET } from "../../../lib/admin/requests.ts";

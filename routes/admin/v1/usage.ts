@@ -1,6 +1,1 @@
-import { sumUsage } from "../../../lib/admin/usage.ts";
-import type { RouteContext } from "../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return sumUsage(request, context);
-}
+export { sumUsage as GET } from "../../../lib/admin/usage.ts";

@@ -33,8 +33,11 @@ Deno.test({
     await sql.unsafe(
       `CREATE TABLE sluice_shape (version integer NOT NULL); INSERT INTO sluice_shape VALUES (${older});
        ${MIGRATIONS.slice(0, older).join("")}
-       SELECT seal_answer(begun) FROM begin_answer('s', 'k', '${"a".repeat(64)}', 200, '{}', 1, 1000, true, 100);
-       INSERT INTO answer_pieces SELECT id, 0, '\\x00' FROM answers`,
+       CREATE FUNCTION begin_answer(text) RETURNS void LANGUAGE sql AS 'SELECT';
+       CREATE TABLE answers (id bigint PRIMARY KEY, scope text, key text, headers text);
+       CREATE TABLE answer_pieces (answer bigint REFERENCES answers, part integer, bytes bytea);
+       INSERT INTO answers VALUES (1, 's', 'k', '{}');
+       INSERT INTO answer_pieces VALUES (1, 0, '\\x00')`,
     );
     await migrate(sql);
     const answers = openPostgresAnswers(sql);

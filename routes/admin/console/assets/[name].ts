@@ -1,6 +1,1 @@
-import { asset } from "../../../../lib/console/assets.ts";
-import type { RouteContext } from "../../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Response {
-  return asset(request, context);
-}
+export { asset as GET } from "../../../../lib/console/assets.ts";

@@ -1,6 +1,1 @@
-import { groupPage } from "../../../../lib/console/groups.tsx";
-import type { RouteContext } from "../../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return groupPage(request, context);
-}
+export { groupPage as GET } from "../../../../lib/console/groups.tsx";

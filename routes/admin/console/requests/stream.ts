@@ -1,6 +1,1 @@
-import { streamForSession } from "../../../../lib/console/request_list.tsx";
-import type { RouteContext } from "../../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return streamForSession(request, context);
-}
+export { streamForSession as GET } from "../../../../lib/console/request_list.tsx";

@@ -1,6 +1,1 @@
-import { explainUsage } from "../../../../lib/admin/usage.ts";
-import type { RouteContext } from "../../../../lib/server/router.ts";
-
-export function GET(request: Request, context: RouteContext): Promise<Response> {
-  return explainUsage(request, context);
-}
+export { explainUsage as GET } from "../../../../lib/admin/usage.ts";

@@ -1,6 +1,1 @@
-import { rotateSecret } from "../../../../../lib/admin/keys.ts";
-import type { RouteContext } from "../../../../../lib/server/router.ts";
-
-export function POST(request: Request, context: RouteContext): Promise<Response> {
-  return rotateSecret(request, context);
-}
+export { rotateSecret as POST } from "../../../../../lib/admin/keys.ts";
