@@ -1,5 +1,5 @@
 /** Behaviour of every store for answers. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { AnswerBounds, AnswerClaim, AnswerRecord, AnswerStore } from "../../lib/store/answers.ts";
 import { until } from "../support/soon.ts";
 
@@ -75,6 +75,19 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     await store(answers, answer({ body }));
     const found = (await answers.find("s", "k"))?.body;
     assert(found?.length === body.length && found.every((byte, at) => byte === body[at]));
+  },
+  "tells the size of a body before it is read, so that the reader can refuse it": async (answers) => {
+    await store(answers, answer());
+    await store(answers, bare({ key: "bare" }));
+    const sizes: number[] = [];
+    const note = (bytes: number) => void sizes.push(bytes);
+    assertEquals((await answers.find("s", "k", note))?.body?.length, 10);
+    for (const key of ["bare", "none"]) await answers.find("s", key, note);
+    assertEquals(sizes, [10]);
+    const refuse = () => {
+      throw new RangeError("too much");
+    };
+    await assertRejects(() => answers.find("s", "k", refuse), RangeError, "too much");
   },
   "replaces an older answer, with or without a body": async (answers) => {
     const other = { status: 400, requestHash: "b".repeat(64), doneAt: 2000, body: Uint8Array.of(1, 2) };

@@ -17,8 +17,10 @@ export function endClaims(db: DatabaseSync): void {
 /** Opens the answers of a migrated database. @param now Unix time in milliseconds */
 export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now): AnswerStore {
   const find = db.prepare(
-    "SELECT scope, key, request_hash, status, headers, body, done_at FROM answers WHERE scope = ? AND key = ?",
+    `SELECT scope, key, request_hash, status, headers, done_at, iif(body IS NULL, NULL, bytes) AS body_bytes
+     FROM answers WHERE scope = ? AND key = ?`,
   );
+  const findBody = db.prepare("SELECT body FROM answers WHERE scope = ? AND key = ?");
   const put = db.prepare(
     `INSERT OR REPLACE INTO answers (scope, key, request_hash, status, headers, done_at, bytes, body)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -81,9 +83,10 @@ export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now
     async release({ scope, key, holder }) {
       release.run(scope, key, holder);
     },
-    async find(scope, key) {
-      const row = find.get(scope, key);
-      return row === undefined ? undefined : toAnswerRecord(row as unknown as AnswerRow);
+    async find(scope, key, reserve) {
+      const row = find.get(scope, key) as unknown as AnswerRow | undefined;
+      const readBody = async () => findBody.get(scope, key)?.body as Uint8Array<ArrayBuffer> | null | undefined;
+      return row && await toAnswerRecord(row, readBody, reserve);
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes, holder }) {
       if (claimed.get(scope, key)?.holder !== holder) return;
