@@ -74,7 +74,10 @@ export const imagesSchema = z.strictObject({
     window_seconds: z.number().int().min(1).max(604_800).default(3600)
       .describe("How long a repeated request with the same `Idempotency-Key` gets the same images, in seconds"),
     max_bytes: z.number().int().min(0).default(268_435_456)
-      .describe("Maximum memory for images kept for repeated requests, in bytes. The oldest are removed first"),
+      .describe(
+        "Maximum memory for images kept for repeated requests, in bytes. When it is full, the key that uses most of it " +
+          "loses its oldest ones",
+      ),
   }).prefault({}).describe("Repeated requests with the same `Idempotency-Key`"),
 });
 

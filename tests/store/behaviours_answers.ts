@@ -125,6 +125,23 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     await settle(answers, { maxBytes: 0 });
     assertEquals(await lengths(answers), [null, null, null, null]);
   },
+  "makes room at the cost of the scope that has the most": async (answers) => {
+    await store(answers, answer({ scope: "other", doneAt: 1 }));
+    for (let index = 0; index < 30; index++) {
+      await store(answers, answer({ key: `many${index}`, doneAt: 2 + index, body: Uint8Array.of(1, 2, 3) }));
+    }
+    const found = () =>
+      Promise.all([answers.find("other", "k"), answers.find("s", "many25"), answers.find("s", "many26")]);
+    const bodies = async () => (await found()).map((record) => record && (record.body?.length ?? null));
+    await settle(answers, { maxBytes: 22 });
+    assertEquals(await bodies(), [10, null, 3]);
+    await settle(answers, { maxAnswers: 5 });
+    assertEquals(await bodies(), [10, undefined, 3]);
+    await settle(answers, { maxBytes: 10 });
+    assertEquals(await bodies(), [10, undefined, null]);
+    await settle(answers, { maxAnswers: 1 });
+    assertEquals((await bodies())[0], 10);
+  },
   "prunes many a few at a time": async (answers) => {
     for (let index = 0; index < 50; index++) {
       await store(answers, answer({ key: `many${index}`, doneAt: index, body: Uint8Array.of(index) }));
