@@ -42,6 +42,8 @@ export type Fault =
   | "access"
   /** The account at the upstream has no money left. */
   | "credit"
+  /** The request alone exceeds the tokens that the account at the upstream may use per minute. */
+  | "quota"
   /** This upstream cannot take the request, which was not sent. */
   | "unfit"
   /** The answer exceeds a limit of the gateway on the size or shape of answers. The upstream itself is healthy. */

@@ -9,8 +9,9 @@ export const resourceLimitsSchema = z.strictObject({
   body_budget_bytes: z.number().int().min(1024).default(268_435_456)
     .describe(
       "Memory for the bodies of all concurrent requests, in bytes. A JSON body counts four times its size, and once from " +
-        "the beginning of a streamed answer to its end. One API key gets at most three quarters, unless it sends the " +
-        "only body. Requests beyond the limit get 429",
+        "the beginning of a streamed answer to its end. Whole answers of more than a million characters, and repeated images, " +
+        "count until their client has read them. One API key gets at most three quarters, unless it sends the only " +
+        "body. Requests beyond the limit get 429",
     ),
   image_request_pixels: z.number().int().min(1_048_576).default(50_331_648)
     .describe(
@@ -34,7 +35,8 @@ export const resourceLimitsSchema = z.strictObject({
     .describe("Maximum time for a whole request body, in milliseconds. After that the request gets 408"),
   answer_unread_ms: milliseconds.min(1).default(60_000)
     .describe(
-      "How long a client may stop reading a stream or images, in milliseconds. After that it counts as disconnected",
+      "How long a client may stop reading a stream, images or a large answer, in milliseconds. After that it counts as " +
+        "disconnected",
     ),
   drained_requests: z.number().int().min(0).default(1000)
     .describe(
@@ -72,7 +74,10 @@ export const imagesSchema = z.strictObject({
     window_seconds: z.number().int().min(1).max(604_800).default(3600)
       .describe("How long a repeated request with the same `Idempotency-Key` gets the same images, in seconds"),
     max_bytes: z.number().int().min(0).default(268_435_456)
-      .describe("Maximum memory for images kept for repeated requests, in bytes. The oldest are removed first"),
+      .describe(
+        "Maximum memory for images kept for repeated requests, in bytes. When it is full, the key that uses most of it " +
+          "loses its oldest ones",
+      ),
   }).prefault({}).describe("Repeated requests with the same `Idempotency-Key`"),
 });
 

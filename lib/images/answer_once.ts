@@ -3,11 +3,11 @@ import { requireCaller } from "../access/permissions.ts";
 import type { Meter } from "../billing/meter.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { admitReplay } from "./admit_images.ts";
+import { makesImagesHere } from "./admit_and_start.ts";
 import { failDisconnected, reasonOf } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
-import { makesImagesHere } from "./admit_and_start.ts";
 import type { ImageWork } from "./image_work.ts";
-import { pieceStream } from "./json_chunks.ts";
+import { pieceStream } from "../server/watched_stream.ts";
 import { isObject, type Json, writeJson } from "../json/mod.ts";
 import type { ImageRequest, InputImage } from "./types.ts";
 
@@ -33,6 +33,7 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
     requestHash: await hashRequest(request),
     requestId: context.requestId,
     signal: client.signal,
+    reserve: (bytes) => context.reserveAnswer(bytes),
     work: async (signal) => {
       // The work continues after this client disconnects if another client waits for the same answer.
       didWork = true;
@@ -77,12 +78,13 @@ export function readIdempotencyKey(headers: Headers, { stream }: { stream: boole
 async function sendStored(
   body: Uint8Array<ArrayBuffer>,
   head: { status: number; headers: Record<string, string> },
-  { context: { gateway, timers }, model }: ImageWork,
+  { context: { gateway, timers, caller, holdAnswer }, model }: ImageWork,
 ): Promise<Response> {
-  const pixels = Math.ceil(body.length / BYTES_PER_PIXEL);
+  const work = { size: Math.ceil(body.length / BYTES_PER_PIXEL), keyId: requireCaller(caller).keyId };
   const ended = makesImagesHere(model, gateway)
-    ? await gateway.pixels.enter(NEVER_ABORTED, { size: pixels }).catch(() => () => {})
+    ? await gateway.pixels.enter(NEVER_ABORTED, work).catch(() => () => {})
     : () => {};
+  holdAnswer(body.length);
   return new Response(
     pieceStream(body, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers, ended }),
     head,

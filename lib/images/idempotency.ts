@@ -60,6 +60,8 @@ export interface RepeatableRequest {
   requestId?: string;
   /** Aborts when this client disconnects. */
   signal: AbortSignal;
+  /** Reserves memory for a stored answer before it is read. May throw to refuse the request. Absent: nothing is. */
+  reserve?: (bytes: number) => void;
   /** Does the work. The signal aborts when the last waiting client has disconnected. */
   work: (signal: AbortSignal) => Promise<StoredAnswer>;
 }
@@ -226,15 +228,17 @@ export class Idempotency {
   }
 
   /** Looks for a stored answer. If there is none, claims the request for this node. */
-  async #find({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<LookupResult> {
-    const answer = await callStore(() => this.#cache.find(scope, key));
+  async #find(
+    { scope, key, requestHash, requestId, signal, reserve }: RepeatableRequest,
+  ): Promise<LookupResult> {
+    const answer = await callStore(() => this.#cache.find(scope, key, reserve));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
     const claim = await this.#claim({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
     if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
       // Another node may have stored an answer between the lookup and the claim.
-      const newAnswer = await callStore(() => this.#cache.find(scope, key));
+      const newAnswer = await callStore(() => this.#cache.find(scope, key, reserve));
       if (newAnswer === undefined) return { claim };
       await claim.release();
       return { answer: newAnswer };
@@ -288,10 +292,10 @@ export class Idempotency {
   }
 
   /** Waits for another node's answer. @returns `undefined` if the node ended without an answer */
-  async #awaitOtherNode({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
+  async #awaitOtherNode({ scope, key, requestHash, reserve }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_POLL_MS;; ms = Math.min(MAX_POLL_MS, ms * 2)) {
       await delay(ms, stop, this.#later);
-      const record = await callStore(() => this.#cache.find(scope, key));
+      const record = await callStore(() => this.#cache.find(scope, key, reserve));
       if (record !== undefined) {
         if (record.requestHash !== requestHash) throw otherRequest();
         return replay(storedAnswer(record));

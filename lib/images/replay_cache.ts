@@ -29,8 +29,8 @@ export interface ReplayCacheParts {
 
 /** The stored answers. */
 export interface ReplayCache {
-  /** Finds the answer to a request, unless it has expired. */
-  find(scope: string, key: string): Promise<AnswerRecord | undefined>;
+  /** Finds the answer to a request, unless it has expired. @param reserve as for `AnswerStore.find` */
+  find(scope: string, key: string, reserve?: (bytes: number) => void): Promise<AnswerRecord | undefined>;
   /** Stores an answer if it is final and its request is still claimed. */
   store(claim: AnswerClaim, answer: StoredAnswer): Promise<void>;
   /** Records that a request was answered, without the answer, if it is still claimed. */
@@ -64,8 +64,8 @@ export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
   }
 
   return {
-    async find(scope, key) {
-      const record = await answers.find(scope, key);
+    async find(scope, key, reserve) {
+      const record = await answers.find(scope, key, reserve);
       return record === undefined || record.doneAt <= now() - windowMs ? undefined : record;
     },
     async store({ holder, ...request }, answer) {

@@ -5,7 +5,7 @@ import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "../re
 import { streamHeaders } from "../server/json_response.ts";
 import type { FinishedImage, ImageBill, ImageUsageCounter } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";
-import { byteStream } from "./json_chunks.ts";
+import { byteStream } from "../server/watched_stream.ts";
 import { streamImages } from "./stream_images.ts";
 import type { ImageFeed } from "./types.ts";
 import { writeResult } from "./write_result.ts";

@@ -62,6 +62,12 @@ const NO_CREDIT_CODES: ReadonlySet<string> = new Set([
   "billing_not_active",
 ]);
 
+/**
+ * OpenAI's 429 and Groq's 413 for a request that exceeds the tokens per minute by itself: no pause helps, and smaller
+ * requests of others succeed.
+ */
+const OVER_QUOTA_MESSAGE = /^request too large\b.*\btokens per min/is;
+
 /** Messages about a prompt that exceeds the context window. */
 const CONTEXT_MESSAGE =
   /maximum context length|context[_ ]length[_ ]exceeded|prompt is too long|context (?:window|size|length)/i;
@@ -91,6 +97,9 @@ export function readOpenaiError(status: number, body: Json | undefined): Gateway
   }
   if (effectiveStatus < 500 && (error.isModerated || codes.has("content_policy_violation"))) {
     return invalid(error, { ...cause, code: "content_policy_violation" });
+  }
+  if (effectiveStatus < 500 && OVER_QUOTA_MESSAGE.test(error.message ?? "")) {
+    return new GatewayError("too_large", VENDOR_ERRORS.too_large, { ...cause, fault: "quota" });
   }
   const [kind, text] = kindOf(effectiveStatus);
   if (text !== undefined) {

@@ -1,5 +1,6 @@
 /** Writes the responses of text requests. */
-import { JsonAnswer, streamHeaders } from "../server/json_response.ts";
+import { streamHeaders } from "../server/json_response.ts";
+import { wholeAnswer } from "../server/watched_stream.ts";
 import { writeJsonSliced } from "../json/mod.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
@@ -18,17 +19,18 @@ export async function writeReply(
   { tokens, source, cost }: SettledReply,
   state: RequestState,
 ): Promise<Response> {
-  const { codec, context: { keeper } } = state;
+  const { codec, context: { keeper, gateway, timers } } = state;
+  const watched = { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers };
   addAnswerHeaders(state, cost);
   if ("text" in reply) {
     await keeper?.written?.();
-    return new JsonAnswer(source === "upstream" ? reply.text : codec.withUsage(reply.text, tokens));
+    return wholeAnswer([source === "upstream" ? reply.text : codec.withUsage(reply.text, tokens)], watched);
   }
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
   const read = await readLongCalls(billed, codec.protocol);
   const body = codec.writeReply(read, client.responseContext);
   if (keeper !== undefined) await keeper.written?.();
-  return new JsonAnswer(await writeJsonSliced(body));
+  return wholeAnswer([await writeJsonSliced(body)], watched);
 }
 
 /** Returns the response of a stream. @param isInTime true if the answer has begun, false if keep-alives come first */

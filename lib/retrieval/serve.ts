@@ -9,6 +9,7 @@ import { checkEmbeddingsBody, readEmbeddings } from "./read_embeddings.ts";
 import { checkRerankBody, readRerank } from "./read_rerank.ts";
 import { type RetrievalAnswer, sendRetrieval } from "./send.ts";
 import { type SettledRetrieval, settleRetrieval } from "./settle.ts";
+import { expectedAnswerBytes } from "./size.ts";
 import type {
   Embeddings,
   EmbeddingsRequest,
@@ -18,10 +19,8 @@ import type {
   RetrievalRequest,
   RetrievalUpstream,
 } from "./types.ts";
-import { byteStream } from "../images/json_chunks.ts";
+import { wholeAnswer } from "../server/watched_stream.ts";
 import { isObject, spliceMembers } from "../json/mod.ts";
-import { LONG_TEXT_CHARS } from "../scheduler.ts";
-import { JsonAnswer } from "../server/json_response.ts";
 
 /** The differences between the two endpoints. */
 interface RetrievalEndpoint<R extends RetrievalRequest, A> {
@@ -78,7 +77,9 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     check(body);
     // 4, 5. Find the models, and check the request against each of them.
     const { candidates, preferences } = findRetrievalCandidates(body, { context, meter }, { kind, read });
-    // 6. Reserve limits and budget for the most that the request can cost.
+    // 6. Reserve memory for the answer, and limits and budget for the most that the request can cost.
+    const [first] = candidates;
+    if (first !== undefined) context.reserveAnswer(expectedAnswerBytes(first.request, first.model));
     const admitted = await admitRetrieval(candidates, { meter, context });
     // 7, 8. Call one target after another until one answers.
     const answer = await sendRetrieval({ client, context, metered, admitted, preferences, call });
@@ -102,13 +103,7 @@ function writeEmbeddings(
   );
   const usage = JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens });
   const pieces = [head, ...items, `],"model":${JSON.stringify(model.id)},"usage":${usage}}`];
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  if (length <= LONG_TEXT_CHARS) return new JsonAnswer(pieces.join(""));
-  const { answer_unread_ms: unreadMs } = gateway.config.resource_limits;
-  return new Response(byteStream(pieces, { unreadMs, timers, ended() {} }), {
-    // All characters are ASCII.
-    headers: { "content-type": "application/json", "content-length": String(length) },
-  });
+  return wholeAnswer(pieces, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers });
 }
 
 /**
@@ -118,10 +113,12 @@ function writeEmbeddings(
 function writeReranking(
   { answer: { body, value }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,
   { tokens, searches }: SettledRetrieval,
+  { gateway, timers }: RouteContext,
 ): Response {
-  return new JsonAnswer(spliceMembers(body, {
+  const text = spliceMembers(body, {
     model: JSON.stringify(model.id),
     ...(!isObject(value.usage) && { usage: JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens }) }),
     ...(!isObject(value.meta) && { meta: JSON.stringify({ billed_units: { search_units: searches } }) }),
-  }));
+  });
+  return wholeAnswer([text], { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers });
 }

@@ -53,6 +53,20 @@ export function measureRequest(request: RetrievalRequest, model: Model): Retriev
   return { expected, maxTokens, maxSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
 }
 
+/** Usual characters of a number in a vector, such as `-0.012345678,`. */
+const NUMBER_CHARS = 12;
+/** Bytes of a number in a vector in base64. */
+const BASE64_BYTES = 16 / 3;
+
+/** Returns the expected size of the answer, in bytes. */
+export function expectedAnswerBytes(request: RetrievalRequest, { embedding }: Pick<Model, "embedding">): number {
+  if (request.kind === "rerank") {
+    return request.returnDocuments ? request.documents.reduce((sum, text) => sum + Buffer.byteLength(text), 0) : 0;
+  }
+  const numbers = request.inputs.length * (request.dimensions ?? embedding?.dimensions ?? 0);
+  return Math.ceil(numbers * (request.base64 ? BASE64_BYTES : NUMBER_CHARS));
+}
+
 /** Returns a function that counts the o200k tokens of an input, and yields to the event loop between inputs. */
 export async function pacedCounter(): Promise<(input: EmbeddingInput) => Promise<number>> {
   const counter = await loadTokenCounter();

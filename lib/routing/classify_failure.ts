@@ -27,6 +27,7 @@ const FAULTS_BEFORE_WORK: ReadonlySet<Fault | undefined> = new Set<Fault>([
   "key",
   "access",
   "credit",
+  "quota",
   "unfit",
 ]);
 
@@ -92,6 +93,7 @@ function classifyError({ kind, fault, code, retryAfterMs }: GatewayError): Failu
     case "key":
       return { outcome: { type: "refused" }, repeat: "never", next: "target" };
     case "access":
+    case "quota":
       return { outcome: NO_VERDICT, repeat: "never", next: "target" };
     case "credit":
       return { outcome: { type: "limited", retryAfterMs }, repeat: "never", next: "target" };

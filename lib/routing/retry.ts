@@ -253,12 +253,13 @@ class TargetAttempts<T> {
     const ms = monotonic() - begunAt;
     if (isDone) this.#parts.ended?.(attempt, { outcome: "client_disconnected", ms });
     if (isDone || !(error instanceof GatewayError)) throw error;
-    const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access";
+    const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access" ||
+      error.fault === "quota";
     const outcome = error.fault === "unfit" ? "unfit" : outcomeOfFailure(error, failure.outcome);
     if (outcome !== undefined) this.#parts.ended?.(attempt, { outcome, ms, error, isClients: !isReported });
     if (isReported) this.#parts.failed?.(attempt, error);
     // Prefer a failure that may end to that of a target that cannot serve the request at all.
-    const isLasting = error.fault === "unfit" || error.kind === "not_found";
+    const isLasting = error.fault === "unfit" || error.fault === "quota" || error.kind === "not_found";
     if (!isLasting || this.#lastError === undefined) this.#lastError = error;
     this.#updateCandidates(candidate, { failure, error });
     if (!this.#mayGoOn(failure)) throw this.#lastError;

@@ -60,6 +60,7 @@ export function createApp(options: AppOptions): App {
       endUse();
     }
     response = request.method === "HEAD" ? withoutBody(response) : countBytes(response, { record, observer });
+    if (isAnswered && info) exchange.body?.keepAnswer(record.bytesOut, info);
     observer.answered(record, response.status);
     answerHeaders.push(["x-request-id", `req_${exchange.requestId}`]);
     if (errors === "anthropic") answerHeaders.push(["request-id", `req_${exchange.requestId}`]);
@@ -185,6 +186,8 @@ function createContext(
     // Only the operators' sign-in page reads a key from the body.
     refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
     reserve: (bytes, received) => body.reserve(bytes, received),
+    reserveAnswer: (bytes) => body.reserveAnswer(bytes),
+    holdAnswer: (bytes) => body.holdAnswer(bytes),
     keepBody: (end) => body.keepUntil(end),
     arrived: bodyArrived,
     ...((credential === "admin" || credential === "session") && {

@@ -55,7 +55,7 @@ export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: Pick<BodyReservation, "bytes" | "reserve" | "keep" | "release">;
+  budget: Pick<BodyReservation, "bytes" | "reserve" | "keep" | "hold" | "release">;
   /** Id of the API key that sends the body; absent if there is none. */
   keyId?: string | undefined;
   timers: PhaseTimers;
@@ -136,6 +136,7 @@ export class RequestBody implements MemoryReserver {
   #end: Promise<unknown> | undefined;
   /** Leaves the queue of large compressed bodies; undefined if this body is not in it. */
   #leaveQueue: (() => void) | undefined;
+  #answerBytes = 0;
 
   constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
     this.#request = request;
@@ -196,6 +197,31 @@ export class RequestBody implements MemoryReserver {
     const { budget, limits } = this.#rules;
     budget.reserve(bytes, limits.budgetBytes);
     this.#progress.record.bytesIn += received;
+  }
+
+  /** Reserves memory for the answer, as described at `RouteContext.reserveAnswer`. */
+  reserveAnswer(bytes: number): void {
+    const { budget, limits: { budgetBytes } } = this.#rules;
+    // More would be refused even if nothing else was in memory.
+    budget.reserve(Math.min(bytes, Math.max(0, Math.floor(budgetBytes * KEY_SHARE) - budget.bytes)), budgetBytes);
+  }
+
+  /** Sets the size of an answer in memory, as described at `RouteContext.holdAnswer`. */
+  holdAnswer(bytes: number): void {
+    this.#answerBytes = bytes;
+  }
+
+  /**
+   * Counts a large answer among the bodies until it was sent, since its client decides how long that takes.
+   * @param bytes size of the answer, if no handler has called `holdAnswer`
+   * @param info `completed` resolves when the answer was sent, or its client has disconnected
+   */
+  keepAnswer(bytes: number, info: Pick<Deno.ServeHandlerInfo, "completed">): void {
+    const answerBytes = this.#answerBytes || bytes;
+    if (answerBytes < MIN_KEPT_BYTES) return;
+    const { budget, limits } = this.#rules;
+    const release = budget.hold(answerBytes, limits.budgetBytes);
+    info.completed.then(release, release);
   }
 
   /** Reserves memory for bytes of the body. @throws {GatewayError} `too_large`, `limited` */
@@ -264,7 +290,7 @@ export interface BodyLimits {
  */
 export const JSON_MEMORY_FACTOR = 4;
 
-/** Smallest body that stays reserved until the end of its answer: the answer itself takes about as much memory. */
+/** Smallest body that stays reserved until the end of its answer, and smallest answer that counts until it was sent. */
 const MIN_KEPT_BYTES = 65_536;
 
 /** Returns the limits of request bodies in a configuration. */
@@ -341,6 +367,24 @@ export class BodyReservation {
     this.release(this.#bytes - bytes);
     this.#isKept = true;
     this.#budget.keptBytes += bytes;
+  }
+
+  /**
+   * Counts the bytes of an answer that is already in memory, so that it cannot be refused. Together with all else of its
+   * key, it counts at most as much as a key may take: the rest is left to other keys.
+   * @returns a function that ends this; it is called once
+   */
+  hold(bytes: number, limitBytes: number): () => void {
+    const budget = this.#budget;
+    const keyId = this.#keyId;
+    const ofKey = keyId === undefined ? 0 : budget.usedByKey.get(keyId) ?? 0;
+    const held = Math.max(0, Math.min(bytes, Math.floor(limitBytes * KEY_SHARE) - ofKey));
+    budget.add(held, keyId);
+    budget.keptBytes += held;
+    return () => {
+      budget.add(-held, keyId);
+      budget.keptBytes -= held;
+    };
   }
 
   /** Releases bytes. @param bytes absent: all that are reserved */

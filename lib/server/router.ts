@@ -61,6 +61,14 @@ export interface RouteContext {
    * @throws {GatewayError} `limited` if all bodies, or those of the caller's key, take too much memory
    */
   reserve(bytes: number, received?: number): void;
+  /**
+   * Reserves memory for a large answer before it is made or read, until the handler has returned its response. A larger
+   * answer than a key may have in memory counts as the largest.
+   * @throws {GatewayError} `limited` if all bodies and large answers, or those of the caller's key, take too much memory
+   */
+  reserveAnswer(bytes: number): void;
+  /** Tells the size of an answer in memory whose response does not have it. Large answers count until they were sent. */
+  holdAnswer(bytes: number): void;
   /** Shutdown state of the process, for answers that end only with it. */
   readonly drain: Pick<Drain, "phase" | "connect" | "connections">;
   /** Services for an open connection; absent unless the request opens a WebSocket. */

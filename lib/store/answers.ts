@@ -21,9 +21,9 @@ export interface AnswerRecord {
 export interface AnswerBounds {
   /** Answers finished before this time are deleted; Unix time in milliseconds. */
   until: number;
-  /** Most bytes of all bodies; those of the oldest answers are deleted first. */
+  /** Most bytes of all bodies. The oldest of the scope with the most bytes are deleted first. */
   maxBytes: number;
-  /** Most answers; the oldest are deleted first. */
+  /** Most answers. The oldest of the scope with the most answers are deleted first. */
   maxAnswers: number;
 }
 
@@ -39,27 +39,41 @@ export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> 
   isOver: boolean;
 }
 
-/** A row of `answers`, with integers as the database returns them. */
+/** A row of `answers` without its body, with integers as the database returns them. */
 export interface AnswerRow {
   scope: string;
   key: string;
   request_hash: string;
   status: number;
   headers: string;
-  body: Uint8Array<ArrayBuffer> | null;
   done_at: number | bigint;
+  /** Size of the body; `null` if it is not stored. */
+  body_bytes: number | bigint | null;
 }
 
-/** Converts a row to an answer. */
-export function toAnswerRecord({ request_hash, done_at, headers, body, ...facts }: AnswerRow): AnswerRecord {
+/**
+ * Converts a row to an answer.
+ * @param readBody reads the body; null or undefined if it was dropped meanwhile
+ */
+export async function toAnswerRecord(
+  { request_hash, done_at, headers, body_bytes: bytes, ...facts }: AnswerRow,
+  readBody: () => Promise<Uint8Array<ArrayBuffer> | null | undefined>,
+  reserve?: (bytes: number) => void,
+): Promise<AnswerRecord> {
   const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: Number(done_at) };
-  return body === null ? record : { ...record, body };
+  if (bytes === null) return record;
+  reserve?.(Number(bytes));
+  const body = await readBody();
+  return body ? { ...record, body } : record;
 }
 
 /** Stores answers and claims. */
 export interface AnswerStore {
-  /** Finds the answer to a request. The caller may change its body. */
-  find(scope: string, key: string): Promise<AnswerRecord | undefined>;
+  /**
+   * Finds the answer to a request. The caller may change its body.
+   * @param reserve called with the size of the body in bytes before it is read; an error that it throws is passed on
+   */
+  find(scope: string, key: string, reserve?: (bytes: number) => void): Promise<AnswerRecord | undefined>;
   /**
    * Stores or replaces an answer, unless the request is not claimed by `holder`, whose work another node has taken over
    * then. Leaves out the body if the total would exceed `maxBytes`.

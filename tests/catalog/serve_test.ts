@@ -55,6 +55,8 @@ function context(
       throw error;
     },
     reserve: () => {},
+    reserveAnswer: () => {},
+    holdAnswer: () => {},
   };
 }
 

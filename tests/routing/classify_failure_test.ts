@@ -25,6 +25,7 @@ Deno.test("classifyFailure() follows the table", () => {
     ["invalid", { code: "content_policy_violation" }, "neither", "never", "model"],
     ["not_found", { fault: "status" }, "neither", "never", "target"],
     ["too_large", { fault: "status" }, "neither", "never", "model"],
+    ["too_large", { fault: "quota" }, "neither", "never", "target"],
     ["limited", {}, "neither", "never", "none"],
     ["internal", {}, "neither", "never", "none"],
   ];

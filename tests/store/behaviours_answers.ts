@@ -1,5 +1,5 @@
 /** Behaviour of every store for answers. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { AnswerBounds, AnswerClaim, AnswerRecord, AnswerStore } from "../../lib/store/answers.ts";
 import { until } from "../support/soon.ts";
 
@@ -76,6 +76,19 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     const found = (await answers.find("s", "k"))?.body;
     assert(found?.length === body.length && found.every((byte, at) => byte === body[at]));
   },
+  "tells the size of a body before it is read, so that the reader can refuse it": async (answers) => {
+    await store(answers, answer());
+    await store(answers, bare({ key: "bare" }));
+    const sizes: number[] = [];
+    const note = (bytes: number) => void sizes.push(bytes);
+    assertEquals((await answers.find("s", "k", note))?.body?.length, 10);
+    for (const key of ["bare", "none"]) await answers.find("s", key, note);
+    assertEquals(sizes, [10]);
+    const refuse = () => {
+      throw new RangeError("too much");
+    };
+    await assertRejects(() => answers.find("s", "k", refuse), RangeError, "too much");
+  },
   "replaces an older answer, with or without a body": async (answers) => {
     const other = { status: 400, requestHash: "b".repeat(64), doneAt: 2000, body: Uint8Array.of(1, 2) };
     await store(answers, answer(), { maxBytes: 10 });
@@ -111,6 +124,23 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     assertEquals(await answers.find("s", "k1"), bare({ key: "k1", doneAt: 1 }));
     await settle(answers, { maxBytes: 0 });
     assertEquals(await lengths(answers), [null, null, null, null]);
+  },
+  "makes room at the cost of the scope that has the most": async (answers) => {
+    await store(answers, answer({ scope: "other", doneAt: 1 }));
+    for (let index = 0; index < 30; index++) {
+      await store(answers, answer({ key: `many${index}`, doneAt: 2 + index, body: Uint8Array.of(1, 2, 3) }));
+    }
+    const found = () =>
+      Promise.all([answers.find("other", "k"), answers.find("s", "many25"), answers.find("s", "many26")]);
+    const bodies = async () => (await found()).map((record) => record && (record.body?.length ?? null));
+    await settle(answers, { maxBytes: 22 });
+    assertEquals(await bodies(), [10, null, 3]);
+    await settle(answers, { maxAnswers: 5 });
+    assertEquals(await bodies(), [10, undefined, 3]);
+    await settle(answers, { maxBytes: 10 });
+    assertEquals(await bodies(), [10, undefined, null]);
+    await settle(answers, { maxAnswers: 1 });
+    assertEquals((await bodies())[0], 10);
   },
   "prunes many a few at a time": async (answers) => {
     for (let index = 0; index < 50; index++) {

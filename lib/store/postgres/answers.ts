@@ -8,12 +8,18 @@ const ROWS_PER_CALL = 20;
 /** Opens the answers of a migrated database. */
 export function openPostgresAnswers(sql: Sql): AnswerStore {
   return {
-    async find(scope, key) {
+    async find(scope, key, reserve) {
       const [row] = await sql<AnswerRow[]>`
-        SELECT scope, key, request_hash, status, headers, body, done_at
+        SELECT scope, key, request_hash, status, headers, done_at,
+          CASE WHEN body IS NOT NULL THEN bytes END AS body_bytes
         FROM answers WHERE scope = ${scope} AND key = ${key}`;
-      // Copied, because the driver returns a view of its receive buffer.
-      return row && toAnswerRecord({ ...row, body: row.body && new Uint8Array(row.body) });
+      const readBody = async () => {
+        const [found] = await sql<{ body: Uint8Array<ArrayBuffer> | null }[]>`
+          SELECT body FROM answers WHERE scope = ${scope} AND key = ${key}`;
+        // Copied, because the driver returns a view of its receive buffer.
+        return found?.body && new Uint8Array(found.body);
+      };
+      return row && await toAnswerRecord(row, readBody, reserve);
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes, holder }) {
       // Locked, so that no other node takes over the claim meanwhile.

@@ -114,3 +114,52 @@ BEGIN
   RETURN greatest(old, too_many, dropped) = at_once;
 END $$;
 `;
+
+/**
+ * A step of the migration: `prune_answers` takes from the scope that has the most, so that no API key makes those of
+ * others go.
+ */
+export const ANSWER_SHARES_STEP = `
+CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  old integer;
+  excess bigint;
+  deleted integer := 0;
+  excess_bytes bigint;
+  dropped_bytes bigint := 0;
+BEGIN
+  DELETE FROM answer_claims WHERE (scope, key) IN (
+    SELECT scope, key FROM answer_claims WHERE lease_until <= to_timestamp(until / 1000.0) FOR UPDATE SKIP LOCKED);
+  PERFORM lock_answer_bytes();
+  DELETE FROM answers WHERE (scope, key) IN (
+    SELECT scope, key FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS old = ROW_COUNT;
+  SELECT count(*) - most_answers INTO excess FROM answers;
+  IF excess > 0 THEN
+    DELETE FROM answers WHERE (scope, key) IN (
+      SELECT scope, key FROM answers
+      WHERE scope = (SELECT scope FROM answers GROUP BY scope ORDER BY count(*) DESC, scope LIMIT 1)
+      ORDER BY done_at LIMIT least(at_once, excess) FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS deleted = ROW_COUNT;
+  END IF;
+  SELECT coalesce(sum(bytes), 0) - most_bytes INTO excess_bytes FROM answers WHERE body IS NOT NULL;
+  IF excess_bytes > 0 THEN
+    -- A body goes where those before it do not free enough.
+    WITH dropped AS (
+      UPDATE answers SET body = NULL WHERE (scope, key) IN (
+        SELECT scope, key FROM (
+          SELECT scope, key, sum(bytes) OVER (ORDER BY done_at, key) - bytes AS before
+          FROM (
+            SELECT scope, key, done_at, bytes FROM answers
+            WHERE body IS NOT NULL AND scope = (
+              SELECT scope FROM answers WHERE body IS NOT NULL GROUP BY scope ORDER BY sum(bytes) DESC, scope LIMIT 1)
+            ORDER BY done_at, key LIMIT at_once
+          ) AS oldest
+        ) AS running WHERE before < excess_bytes)
+      RETURNING bytes)
+    SELECT coalesce(sum(bytes), 0) INTO dropped_bytes FROM dropped;
+  END IF;
+  RETURN old = at_once OR deleted > 0 AND excess > deleted OR dropped_bytes > 0 AND excess_bytes > dropped_bytes;
+END $$;
+`;

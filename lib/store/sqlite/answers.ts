@@ -17,8 +17,10 @@ export function endClaims(db: DatabaseSync): void {
 /** Opens the answers of a migrated database. @param now Unix time in milliseconds */
 export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now): AnswerStore {
   const find = db.prepare(
-    "SELECT scope, key, request_hash, status, headers, body, done_at FROM answers WHERE scope = ? AND key = ?",
+    `SELECT scope, key, request_hash, status, headers, done_at, iif(body IS NULL, NULL, bytes) AS body_bytes
+     FROM answers WHERE scope = ? AND key = ?`,
   );
+  const findBody = db.prepare("SELECT body FROM answers WHERE scope = ? AND key = ?");
   const put = db.prepare(
     `INSERT OR REPLACE INTO answers (scope, key, request_hash, status, headers, done_at, bytes, body)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -30,18 +32,22 @@ export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now
   const deleteOld = db.prepare(
     `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE done_at <= ? LIMIT ${ROWS_PER_CALL})`,
   );
+  const count = db.prepare("SELECT count(*) AS answers FROM answers");
   const deleteExcess = db.prepare(
     `DELETE FROM answers WHERE rowid IN (
-       SELECT rowid FROM answers ORDER BY done_at, rowid
-       LIMIT min(${ROWS_PER_CALL}, max(0, (SELECT count(*) FROM answers) - ?)))`,
+       SELECT rowid FROM answers WHERE scope = (SELECT scope FROM answers GROUP BY scope ORDER BY count(*) DESC LIMIT 1)
+       ORDER BY done_at, rowid LIMIT min(${ROWS_PER_CALL}, ?))`,
   );
-  // Drops the oldest bodies until the others fit.
+  const bodyBytes = db.prepare("SELECT coalesce(sum(bytes), 0) AS bytes FROM answers WHERE body IS NOT NULL");
+  // Drops the oldest bodies of the scope with the most bytes until the others fit.
   const dropBodies = db.prepare(
     `UPDATE answers SET body = NULL WHERE rowid IN (
        SELECT id FROM (
          SELECT rowid AS id, sum(bytes) OVER (ORDER BY done_at, rowid) - bytes AS before
-         FROM answers WHERE body IS NOT NULL ORDER BY done_at, rowid LIMIT ${ROWS_PER_CALL})
-       WHERE before < (SELECT coalesce(sum(bytes), 0) FROM answers WHERE body IS NOT NULL) - ?)`,
+         FROM answers WHERE body IS NOT NULL AND scope = (
+           SELECT scope FROM answers WHERE body IS NOT NULL GROUP BY scope ORDER BY sum(bytes) DESC LIMIT 1)
+         ORDER BY done_at, rowid LIMIT ${ROWS_PER_CALL})
+       WHERE before < ?)`,
   );
   const claim = db.prepare(
     `INSERT INTO answer_claims (scope, key, request_hash, holder, lease_until)
@@ -81,9 +87,10 @@ export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now
     async release({ scope, key, holder }) {
       release.run(scope, key, holder);
     },
-    async find(scope, key) {
-      const row = find.get(scope, key);
-      return row === undefined ? undefined : toAnswerRecord(row as unknown as AnswerRow);
+    async find(scope, key, reserve) {
+      const row = find.get(scope, key) as unknown as AnswerRow | undefined;
+      const readBody = async () => findBody.get(scope, key)?.body as Uint8Array<ArrayBuffer> | null | undefined;
+      return row && await toAnswerRecord(row, readBody, reserve);
     },
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes, holder }) {
       if (claimed.get(scope, key)?.holder !== holder) return;
@@ -93,8 +100,13 @@ export function openSqliteAnswers(db: DatabaseSync, now: () => number = Date.now
     },
     async prune({ until, maxBytes, maxAnswers }) {
       deleteClaims.run(until);
-      const counts = [deleteOld.run(until), deleteExcess.run(maxAnswers), dropBodies.run(maxBytes)];
-      return counts.some(({ changes }) => changes === ROWS_PER_CALL);
+      const old = deleteOld.run(until).changes;
+      const excess = Number(count.get()?.answers) - maxAnswers;
+      const deleted = excess > 0 ? deleteExcess.run(excess).changes : 0;
+      const excessBytes = Number(bodyBytes.get()?.bytes) - maxBytes;
+      const dropped = excessBytes > 0 ? dropBodies.run(excessBytes).changes : 0;
+      return old === ROWS_PER_CALL || deleted > 0 && excess > deleted ||
+        dropped > 0 && Number(bodyBytes.get()?.bytes) > maxBytes;
     },
   };
 }

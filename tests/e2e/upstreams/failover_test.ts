@@ -155,6 +155,26 @@ Deno.test("a target whose vendor has withdrawn the model leads to the next one, 
   assertEquals(gateway.gateway.health.snapshot().map(({ state, samples }) => [state, samples])[0], ["closed", 0]);
 });
 
+Deno.test("a request beyond an account's tokens per minute tries the next account, and pauses no target", async () => {
+  const message = "Request too large for m in organization o on tokens per min (TPM): Limit 30000, Requested 45000.";
+  await using first = startUpstream(({ body }) =>
+    JSON.stringify(body).includes("huge")
+      ? json(errorBody("chat", message, "rate_limit_exceeded"), { status: 429 })
+      : json(WHOLE.chat)
+  );
+  await using second = startUpstream(() => json(errorBody("chat", message, "rate_limit_exceeded"), { status: 429 }));
+  await using gateway = startGateway(
+    twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", second.url)),
+    { breakers: true },
+  );
+  const huge = { messages: [{ role: "user", content: "huge" }] };
+  const refused = await gateway.ask("chat", prompt("chat", huge));
+  assertEquals([refused.status, second.requests.length], [413, 1], await refused.text());
+  const response = await gateway.ask("chat", prompt("chat"));
+  assertEquals(response.status, 200, await response.text());
+  assertEquals(answeredBy(response), ["first", "acme/one", "1"]);
+});
+
 Deno.test("nothing is retried after the first event", async () => {
   for (const client of PROTOCOLS) {
     const frames = STREAMED.chat;

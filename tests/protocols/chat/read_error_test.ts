@@ -6,6 +6,10 @@ const openai = (type: string, code: string | null, message = "No.", param: strin
   error: { message, type, param, code },
 });
 
+const OVER_QUOTA = "Request too large for gpt-5 in organization org-a on tokens per min (TPM): Limit 30000, " +
+  "Requested 45000. The input or output tokens must be reduced in order to run successfully.";
+const TOO_LARGE = "The request is larger than the model's vendor accepts";
+
 Deno.test("readError() reads the known shapes of errors", () => {
   const cases: [status: number, body: Json | undefined, kind: string, code?: string, message?: string][] = [
     [400, openai("invalid_request_error", null), "invalid", undefined, "No."],
@@ -26,6 +30,8 @@ Deno.test("readError() reads the known shapes of errors", () => {
     [400, openai("invalid_request_error", "billing_hard_limit_reached"), "exhausted", "insufficient_quota"],
     [429, openai("billing_not_active", "billing_not_active"), "exhausted", "insufficient_quota"],
     [429, openai("tokens", "rate_limit_exceeded"), "exhausted"],
+    [429, openai("tokens", "rate_limit_exceeded", OVER_QUOTA), "too_large", undefined, TOO_LARGE],
+    [413, openai("tokens", "rate_limit_exceeded", OVER_QUOTA), "too_large", undefined, TOO_LARGE],
     [404, openai("invalid_request_error", "model_not_found"), "not_found", "model_not_found"],
     [404, "404 page not found", "not_found", "model_not_found"],
     [413, "too big", "too_large", undefined, "too big"],
