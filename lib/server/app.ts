@@ -22,7 +22,7 @@ import { runForKey } from "../scheduler.ts";
 import { GatewayError } from "../errors.ts";
 import { createConnectionHost } from "./connection_host.ts";
 import { redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
-import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck } from "./request_guard.ts";
+import { authorizeRequest, enterRefusal, noSuchRoute, operatorCheck, unknownPath } from "./request_guard.ts";
 import { startPage } from "./start_page.ts";
 
 /**
@@ -106,8 +106,9 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   if (match === undefined) {
     const { path } = readTarget(exchange.addressed);
     const page = startPage(exchange, { path, surface: server.surface });
-    if (page === undefined) throw noSuchRoute(path);
-    return page;
+    if (page !== undefined) return page;
+    if (exchange.errors === "openai" && head.get("x-goog-api-key") !== null) exchange.errors = "google";
+    throw unknownPath(path, exchange.errors === "google");
   }
   const { route: { path, isForOperators, allowed, methods }, params } = match;
   if (isForOperators) {

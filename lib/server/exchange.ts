@@ -56,8 +56,8 @@ export interface Exchange extends GuardedRequest {
   readonly settings: GatewaySettings;
   /** Facts for the log and for metrics. */
   readonly record: RequestRecord;
-  /** The vendor whose error format the path has. */
-  readonly errors: ErrorShape;
+  /** The vendor whose error format the path has, or the client of a path without a route. */
+  errors: ErrorShape;
   /** Called when the body has arrived or is no longer needed. */
   readonly bodyArrived: () => void;
   /** The client's address, if a caller with a valid key asked for it. */

@@ -4,7 +4,7 @@ import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import { type Caller, requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
-import { absentEndpoint } from "./absent_endpoints.ts";
+import { absentEndpoint, meantEndpoint } from "./absent_endpoints.ts";
 import { addressOf, type ClientTracker, failAuthentication, type GuardedRequest } from "./client_tracker.ts";
 import type { OperatorRole } from "../access/console_session.ts";
 import type { AdminConfig } from "../config.ts";
@@ -142,17 +142,22 @@ async function authorizeCaller(
 
 /**
  * Returns the error for a path that does not exist or must appear not to exist.
- * @param path the path, if the error may say that a vendor has it; absent for hidden paths
+ * @param meant the path that the client may mean
  */
-export function noSuchRoute(path?: string): GatewayError {
-  const absent = path === undefined ? undefined : absentEndpoint(path);
+export function noSuchRoute(meant?: string): GatewayError {
+  const question = meant === undefined ? "." : `; did you mean ${meant}?`;
   return new GatewayError(
     "not_found",
-    absent === undefined
-      ? "Cannot find this path: there is no such route. The base URL of OpenAI clients ends with /v1, that of Anthropic " +
-        "clients with /anthropic, and that of Gemini clients with the host or port"
-      : `Cannot use this endpoint: Sluice does not have ${absent}`,
+    `Cannot find this path: there is no such route${question} The base URL of OpenAI ` +
+      "clients ends with /v1, that of Anthropic clients with /anthropic, and that of Gemini clients with the host or port",
   );
+}
+
+/** Returns the error for a path without a route. It names the endpoint that a client means or that Sluice lacks. */
+export function unknownPath(path: string, isGoogles: boolean): GatewayError {
+  const absent = absentEndpoint(path, isGoogles);
+  if (absent === undefined) return noSuchRoute(meantEndpoint(path));
+  return new GatewayError("not_found", `Cannot use this endpoint: Sluice does not have ${absent}`);
 }
 
 /** Enters a refused request in the ledger if its endpoint has ledger entries. @throws the given error in any case */

@@ -37,6 +37,46 @@ const WRONG = `
   /embeddings /chat/completions /v1/v1/embeddings /v1/messages /v1/responses/ /v1/embeddingsx /v1/constructor
   /anthropic/files /anthropic/v1/embeddings /anthropic/v1/messages/other /v1beta/v1beta/models`.trim().split(/\s+/);
 
+/** Paths for which the base URL is wrong, or the path has a slash too many, and the path that the client means. */
+const MEANT: readonly (readonly [path: string, meant: string])[] = [
+  ["/chat/completions", "/v1/chat/completions"],
+  ["/v1/v1/chat/completions", "/v1/chat/completions"],
+  ["/openai/v1/chat/completions", "/v1/chat/completions"],
+  ["/v1/chat/completions/chat/completions", "/v1/chat/completions"],
+  ["/v1/chat/completions/models", "/v1/models"],
+  ["/V1/responses/", "/v1/responses"],
+  ["/v1/responses/responses", "/v1/responses"],
+  ["/v1/messages", "/anthropic/v1/messages"],
+  ["/anthropic/v1/v1/messages", "/anthropic/v1/messages"],
+  ["/v1/messages/count_tokens", "/anthropic/v1/messages/count_tokens"],
+  ["/anthropic/models", "/anthropic/v1/models"],
+  ["/models", "/v1/models"],
+  ["/v1beta/v1beta/models", "/v1beta/models"],
+  ["/v1beta/openai/chat/completions", "/v1/chat/completions"],
+  ["/v1/v1/images/edits", "/v1/images/edits"],
+];
+
+Deno.test("a path with a wrong base URL is 404 with the path that the client means", async () => {
+  await using gateway = startKeyed();
+  for (const [path, meant] of MEANT) {
+    const response = await fetch(gateway.url + path, { method: "POST" });
+    const { error } = await response.json();
+    assertEquals(response.status, 404, path);
+    assertMatch(error.message, new RegExp(`no such route; did you mean ${meant}\\?`), path);
+  }
+});
+
+Deno.test("endpoints of Google that Sluice lacks are 404 in Google's shape, also under /v1", async () => {
+  await using gateway = startKeyed();
+  const headers = { "x-goog-api-key": "key" };
+  // The paths of @google/genai 3.
+  for (const path of ["/v1/cachedContents", "/v1/files", "/v1/interactions", "/v1/batches", "/upload/v1/files"]) {
+    const { error } = await (await fetch(gateway.url + path, { method: "POST", headers })).json();
+    const message = `Cannot use this endpoint: Sluice does not have ${path}`;
+    assertEquals(error, { code: 404, message, status: "NOT_FOUND" });
+  }
+});
+
 Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the shape of their protocol", async () => {
   await using gateway = startKeyed();
   for (const method of ["GET", "POST", "DELETE"]) {
