@@ -12,7 +12,7 @@ import type { Meter } from "../billing/meter.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import { checkModelRules } from "./rules.ts";
-import { findPermitted } from "../catalog/catalog.ts";
+import { requirePermitted } from "../catalog/catalog.ts";
 
 /** A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request. */
 export interface Candidate extends RequestPrices {
@@ -132,8 +132,7 @@ export function findNamedFallback(
   { context, param, kind }: { context: RouteContext; param: string; kind?: "embedding" | "rerank" },
 ): Model {
   try {
-    // The copy of the record keeps the first model as the requested one.
-    return findModel(id, { ...context, record: { ...context.record } }, kind);
+    return findModel(id, context, kind);
   } catch (thrown) {
     const { kind, message, code, refusal } = toGatewayError(thrown);
     // A missing fallback makes the request invalid; the endpoint and the first model do exist.
@@ -177,9 +176,10 @@ const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
  */
 export function findModel(id: string, context: RouteContext, kind: keyof typeof CANNOT = "text"): Model {
   const { gateway, record } = context;
-  // An unknown name could be any text, so it is not recorded.
-  record.requestedModel = gateway.catalog.find(id)?.id ?? "other";
-  const model = findPermitted(id, { gateway, caller: requireCaller(context.caller) });
+  const found = gateway.catalog.find(id);
+  // The requested model is found before its alternatives. An unknown name could be any text, so it is not recorded.
+  record.requestedModel ??= found?.id ?? "other";
+  const model = requirePermitted(found, id, { gateway, caller: requireCaller(context.caller) });
   const actual = kindOfModalities(model.architecture.output_modalities);
   if (actual === kind) return model;
   throw new GatewayError("invalid", `Model "${id}" ${CANNOT[kind]}${ENDPOINT_HINTS[actual]}`, { param: "model" });
