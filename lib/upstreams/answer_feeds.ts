@@ -89,22 +89,14 @@ function endReading(incoming: Incoming, isComplete: boolean): void {
 export class RelayTranslator {
   readonly #reader: Machine<Frame, ReplyEvent>;
   readonly #machine: RelayMachine;
-  #isOver = false;
-  #isComplete = false;
+  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
+  isOver = false;
+  /** True after the `finish` event. */
+  isComplete = false;
 
   constructor(reader: Machine<Frame, ReplyEvent>, machine: RelayMachine) {
     this.#reader = reader;
     this.#machine = machine;
-  }
-
-  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** True after the `finish` event. */
-  get isComplete(): boolean {
-    return this.#isComplete;
   }
 
   /** Translates the next frames. */
@@ -112,22 +104,22 @@ export class RelayTranslator {
     const step: Step = { frames: [], events: [], contentFrames: 0 };
     for (const frame of frames) {
       this.#take(frame, step);
-      if (this.#isOver) break;
+      if (this.isOver) break;
     }
-    if (this.#isComplete) step.frames.push(...this.#machine.end());
+    if (this.isComplete) step.frames.push(...this.#machine.end());
     return step;
   }
 
   /** Handles the end of the upstream's stream. Adds the resulting frames and events to the last step. */
   end(step: Step): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.isOver) return;
+    this.isOver = true;
     for (const event of this.#reader.end()) {
       step.events.push(event);
       if (event.type === "error") step.frames.push(...this.#machine.fail(event.error));
-      if (event.type === "finish") this.#isComplete = true;
+      if (event.type === "finish") this.isComplete = true;
     }
-    if (this.#isComplete) step.frames.push(...this.#machine.end());
+    if (this.isComplete) step.frames.push(...this.#machine.end());
   }
 
   /** Returns the frames that end the answer with an error. */
@@ -143,8 +135,8 @@ export class RelayTranslator {
       step.events.push(event);
       if (event.type !== "start") hasContent = true;
       if (event.type === "error") error ??= event.error;
-      if (event.type === "finish") this.#isComplete = true;
-      if (event.type === "finish" || event.type === "error") this.#isOver = true;
+      if (event.type === "finish") this.isComplete = true;
+      if (event.type === "finish" || event.type === "error") this.isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
     // Others, such as marks, are not relayed: clients would try to parse them.

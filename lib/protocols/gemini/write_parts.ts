@@ -24,15 +24,11 @@ export class PartWriter {
   #textSignature: string | undefined;
   /** Google's signatures by call id. */
   readonly #callSignatures = new Map<string, string>();
-  #refused = false;
+  /** True if the answer has a refusal. */
+  refused = false;
 
   constructor(prompt: Pick<Prompt, "reasoning">) {
     this.#showsThoughts = showsThoughts(prompt);
-  }
-
-  /** True if the answer has a refusal. */
-  get refused(): boolean {
-    return this.#refused;
   }
 
   /** Returns the parts of an event. */
@@ -58,7 +54,7 @@ export class PartWriter {
     switch (this.#block?.type) {
       case "refusal":
       case "text":
-        this.#refused ||= this.#block.type === "refusal";
+        this.refused ||= this.#block.type === "refusal";
         return [{ text, ...this.#signText() }];
       case "reasoning":
         this.#deltas.push(text);
