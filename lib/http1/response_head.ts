@@ -106,15 +106,8 @@ export function parseHead(
   return head;
 }
 
-/** The end of a body. */
-export type BodyFraming =
-  /** There is no body. */
-  | { kind: "none" }
-  /** After this many bytes. */
-  | { kind: "length"; bytes: number }
-  | { kind: "chunked" }
-  /** At the end of the connection. */
-  | { kind: "close" };
+/** The end of a body: its length in bytes, its last chunk, or the end of the connection. */
+export type BodyFraming = number | "chunked" | "close";
 
 /** Framing of the body, and whether the connection stays open. */
 export interface ResponseFraming {
@@ -124,10 +117,6 @@ export interface ResponseFraming {
   /** Time that the peer keeps it open, in milliseconds; absent if it does not announce that. */
   keepAliveMs?: number;
 }
-
-const NONE: BodyFraming = { kind: "none" };
-const CHUNKED: BodyFraming = { kind: "chunked" };
-const CLOSE: BodyFraming = { kind: "close" };
 
 /**
  * Returns the framing of the body of an answer to POST from a final head.
@@ -147,11 +136,11 @@ export function readFraming(head: ResponseHead): ResponseFraming {
   if (status === 204 || status === 304) {
     // A peer that announces a body with status 204 may send one.
     const hasNoBody = status !== 204 || (coding === undefined && (length ?? 0) === 0);
-    return { framing: NONE, isPersistent: isPersistent && hasNoBody, keepAliveMs };
+    return { framing: 0, isPersistent: isPersistent && hasNoBody, keepAliveMs };
   }
-  if (coding !== undefined) return { framing: CHUNKED, isPersistent, keepAliveMs };
-  if (length === undefined) return { framing: CLOSE, isPersistent: false };
-  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, isPersistent, keepAliveMs };
+  if (coding !== undefined) return { framing: "chunked", isPersistent, keepAliveMs };
+  if (length === undefined) return { framing: "close", isPersistent: false };
+  return { framing: length, isPersistent, keepAliveMs };
 }
 
 /** Reads `content-length`. Repeated equal lengths count as one (RFC 9112, section 6.3). @throws {MalformedResponse} */
