@@ -48,14 +48,32 @@ export interface Candidates {
  * @throws {GatewayError} the first model's error if no model is left; `overloaded` if the client's preferences leave
  * none
  */
-export function findCandidates(requested: Prompt, request: ArrivedRequest, body: ReadBody): Candidates {
-  const { provider, fallbacks } = requested;
-  const preferences = readPreferences(provider, request.context.gateway);
-  const ids = fallbacks === undefined ? [requested.model] : new Set([requested.model, ...fallbacks]);
-  return {
-    preferences,
-    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, requested, { request, body })),
+export function findCandidates(
+  requested: Prompt,
+  { context, meter }: ArrivedRequest,
+  { body, dropped: removed }: ReadBody,
+): Candidates {
+  const { provider, fallbacks, protocol } = requested;
+  const { gateway, caller } = context;
+  const preferences = readPreferences(provider, gateway);
+  const privateNetworks = gateway.config.private_networks;
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.entry.arrivedAt };
+  // Reading the value of a scanned body would parse it.
+  const client = {
+    prompt: requested,
+    get request() {
+      return body.value;
+    },
   };
+  const candidateOf = (id: string): Candidate => {
+    const param = PARAMETER_NAMES[protocol].fallbacks;
+    const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
+    const dropped = new UnsupportedParameters(client, removed);
+    const prompt = checkModelRules(requested, model, dropped, { privateNetworks });
+    return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
+  };
+  const ids = fallbacks === undefined ? [requested.model] : new Set([requested.model, ...fallbacks]);
+  return { preferences, candidates: collectCandidates(ids, preferences, candidateOf) };
 }
 
 /** Reads a client's `provider` object. @throws {GatewayError} as `parsePreferences` */
@@ -97,30 +115,6 @@ export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
 /** Returns the error for a request whose preferences exclude every target. SDKs are told not to retry. */
 export function noTargetLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot satisfy the request's routing preferences: ${why}`, { final: true });
-}
-
-function candidateOf(
-  id: string,
-  requested: Prompt,
-  { request: { context, meter }, body: { dropped: removed, body } }: { request: ArrivedRequest; body: ReadBody },
-): Candidate {
-  const param = PARAMETER_NAMES[requested.protocol].fallbacks;
-  const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  // Reading the value of a scanned body would parse it.
-  const client = {
-    prompt: requested,
-    get request() {
-      return body.value;
-    },
-  };
-  const dropped = new UnsupportedParameters(client, removed);
-  const prompt = checkModelRules(requested, model, dropped, {
-    body,
-    privateNetworks: context.gateway.config.private_networks,
-  });
-  const { group } = requireCaller(context.caller);
-  const priceTerms = { factor: group.price_factor, now: meter.entry.arrivedAt };
-  return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
 }
 
 /**
