@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
-import { type Attempt, type AttemptOptions, attemptTargets, type EndedAttempt } from "../routing/retry.ts";
+import { type Attempt, type AttemptOptions, type EndedAttempt, TargetAttempts } from "../routing/retry.ts";
 import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
@@ -20,7 +20,7 @@ const MAX_MESSAGE_LENGTH = 300;
 /**
  * Tries the targets of a request until one answers, with the services of the gateway. Without a deadline, the time limit
  * of the first target applies.
- * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
+ * @throws {GatewayError} as `TargetAttempts.run` of lib/routing/retry.ts
  */
 export function tryTargets<T>(
   gateway: Omit<Routing, "upstreams">,
@@ -31,7 +31,7 @@ export function tryTargets<T>(
 ): Promise<T> {
   const { health, config, observer, monotonic, random } = gateway;
   const [first] = own.choices;
-  return attemptTargets({
+  return new TargetAttempts({
     deadlineMs: first === undefined ? config.images.total_ms : targetMs(first, config),
     ...own,
     health,
@@ -47,7 +47,7 @@ export function tryTargets<T>(
     },
     skipped: (targets) => void (entry.skipped = targets),
     failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
-  });
+  }).run();
 }
 
 /** Returns the response headers that name the target of the last attempt. */
@@ -192,7 +192,7 @@ export interface MeasuredStream extends AnsweredAttempt {
 }
 
 /**
- * Reports the speed and the failure of one stream to the health of its target. `attemptTargets` reports earlier
+ * Reports the speed and the failure of one stream to the health of its target. `TargetAttempts` reports earlier
  * failures.
  */
 export class TargetMeasurement {
