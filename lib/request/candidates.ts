@@ -78,7 +78,9 @@ export function findCandidates(
 
 /** Reads a client's `provider` object. @throws {GatewayError} as `parsePreferences` */
 export function readPreferences(provider: Prompt["provider"], gateway: Gateway): ProviderPreferences {
-  return provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(gateway));
+  if (provider === undefined) return NO_PREFERENCES;
+  const slugs = Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway));
+  return parsePreferences(provider, new Set(slugs));
 }
 
 /**
@@ -142,10 +144,6 @@ export function findNamedFallback(
 export function slugsOf(name: string, { config }: Pick<Gateway, "config">): readonly string[] {
   const vendor = config.upstreams[name]?.vendor;
   return vendor === undefined ? [name] : [name, vendor];
-}
-
-function knownSlugs(gateway: Gateway): ReadonlySet<string> {
-  return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
 }
 
 /** The things that a model of the wrong kind cannot do, by the kind that an endpoint needs. */

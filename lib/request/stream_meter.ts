@@ -254,7 +254,9 @@ export class StreamMeter {
     const end = frames.findIndex((frame) => !isObjectFrame(frame));
     const template = frames.findLast(isObjectFrame) ?? this.#latest;
     // Usage is optional in some protocols.
-    if (prompt.includeUsage !== true || codec.usageFrame === undefined || template === undefined || end < 0) return frames;
+    if (prompt.includeUsage !== true || codec.usageFrame === undefined || template === undefined || end < 0) {
+      return frames;
+    }
     const usage = codec.usageFrame(template, tokens);
     return frames.toSpliced(end, 0, { ...usage, data: spliceMembers(usage.data, bill) });
   }

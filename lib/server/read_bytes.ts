@@ -44,7 +44,8 @@ export async function readBytes(
     // The declared type allows shared memory, but the memory of a body is never shared.
     return await promise as Uint8Array<ArrayBuffer>;
   } catch (error) {
-    throw error instanceof GatewayError ? error : brokenBody(error);
+    if (error instanceof GatewayError) throw error;
+    throwBrokenBody(error);
   } finally {
     timer.stop();
   }
@@ -162,13 +163,9 @@ export async function readPieces(
   }
 }
 
+/** Throws the error for a body that breaks off: the client has disconnected, or its chunks are malformed. */
 function throwBrokenBody(cause: unknown): never {
-  throw brokenBody(cause);
-}
-
-/** Returns the error for a body that breaks off: the client has disconnected, or its chunks are malformed. */
-function brokenBody(cause: unknown): GatewayError {
-  return new GatewayError(
+  throw new GatewayError(
     "invalid",
     "Cannot read the body: the connection was closed early, or its framing is invalid",
     { cause },

@@ -2,7 +2,6 @@
 import { type Fault, GatewayError, type VendorError } from "../errors.ts";
 import {
   isObject,
-  type Json,
   type JsonDocument,
   type JsonLimits,
   type JsonObject,
@@ -78,7 +77,11 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const body = (await parseAnswer(text))?.value;
   const read = codec.readError(status, body);
   const fault = read.fault ?? faultOf(read, status);
-  const vendor = vendorError(incoming, body ?? text);
+  const requestId = requestIdOf(incoming);
+  const vendor: VendorError = {
+    ...describeVendorError(status, body ?? text),
+    ...(requestId !== undefined && { requestId }),
+  };
   if (fault === "access") {
     return new GatewayError("upstream", FORBIDDEN, {
       code: "upstream_refused",
@@ -93,11 +96,6 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
   return error.with({ retryAfterMs });
-}
-
-function vendorError(incoming: Incoming, body: Json): VendorError {
-  const requestId = requestIdOf(incoming);
-  return { ...describeVendorError(incoming.status, body), ...(requestId !== undefined && { requestId }) };
 }
 
 /** Returns the vendor's id of a request; `undefined` if there is none, or if it is not safe to log. */

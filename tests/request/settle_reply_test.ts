@@ -67,7 +67,12 @@ Deno.test("an input that had to be estimated is named so, and only where it is b
   ];
   for (const [usage, source] of cases) {
     const charged = await readTokens({ usage, finish: "end" }, {
-      prompt: { messages: [{ blocks: [{ type: "media", media: { kind: "url", url: "https://acme.test/a.png" } }], role: "user" }] },
+      prompt: {
+        messages: [{
+          blocks: [{ type: "media", media: { kind: "url", url: "https://acme.test/a.png" } }],
+          role: "user",
+        }],
+      },
       countInput: () => Promise.resolve(7),
       countOutput: () => Promise.resolve({ completion: 2, reasoning: 0 }),
     });

@@ -78,7 +78,9 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   const operatorError = OPERATOR_ERRORS.get(type) ?? OPERATOR_ERRORS.get(OPERATOR_ERROR_BY_STATUS.get(status));
   if (operatorError !== undefined) return new GatewayError("upstream", operatorError, { cause });
   const kind = KIND_BY_TYPE.get(type) ??
-    (status === undefined ? "upstream" : KIND_BY_STATUS.get(status) ?? otherKind(status));
+    (status === undefined
+      ? "upstream"
+      : KIND_BY_STATUS.get(status) ?? (status >= 400 && status < 500 ? "invalid" : "upstream"));
   const thread = threadCode(error);
   if (kind !== "invalid" && thread === undefined) {
     const code = kind === "not_found" ? { code: "model_not_found" } : {};
@@ -98,8 +100,4 @@ function threadCode(error: Json | undefined): string | undefined {
   const details = isObject(error) ? error.details : undefined;
   const code = isObject(details) ? details.error_code : undefined;
   return typeof code === "string" && /^thread_[a-z_]{1,64}$/.test(code) ? code : undefined;
-}
-
-function otherKind(status: number): ErrorKind {
-  return status >= 400 && status < 500 ? "invalid" : "upstream";
 }

@@ -1,7 +1,14 @@
 /** Splits stop sequences between upstream and gateway, and ends answers at those that the gateway enforces. */
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import { deltaOf, type Machine, type Prompt, type ReplyEvent, type TokenLogprob, type TokenUsage } from "../canonical/types.ts";
+import {
+  deltaOf,
+  type Machine,
+  type Prompt,
+  type ReplyEvent,
+  type TokenLogprob,
+  type TokenUsage,
+} from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
 import { stringOf } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
