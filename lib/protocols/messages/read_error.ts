@@ -1,5 +1,6 @@
 /** Reads errors of upstreams that speak messages, in place of an answer or inside one. */
 import {
+  KIND_BY_STATUS,
   MAX_ERROR_MESSAGE,
   NO_CREDIT,
   REFUSED_CREDENTIALS,
@@ -18,19 +19,6 @@ const KIND_BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | un
   ["overloaded_error", "overloaded"],
   ["timeout_error", "timeout"],
   ["not_found_error", "not_found"],
-]);
-
-/** Kinds by HTTP status. */
-const KIND_BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
-  [400, "invalid"],
-  [404, "not_found"],
-  [408, "timeout"],
-  [413, "too_large"],
-  [422, "invalid"],
-  [429, "exhausted"],
-  [503, "overloaded"],
-  [504, "timeout"],
-  [529, "overloaded"],
 ]);
 
 /** Messages for errors of the key or the account, by type. They concern the operator, so their kind is `upstream`. */
