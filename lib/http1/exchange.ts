@@ -139,6 +139,13 @@ export async function exchange(
           }
         }
         framing = readFraming(head);
+        const encoding = head.headers["content-encoding"] ?? "identity";
+        if (encoding !== "identity") {
+          throw new GatewayError(
+            "upstream",
+            "Cannot read the upstream's answer: it is compressed, which the request does not accept",
+          );
+        }
       } catch (error) {
         connection.close();
         const mayRepeat = reused !== undefined && !call.failed && !connection.received && !writer.hasReadStream;
@@ -151,9 +158,7 @@ export async function exchange(
       }
       if (call.failed) throw new ConnectionEnded();
       call.timer.head();
-      const answer = new ResponseReader({ connection, writer, head, framing }, { call, pool, shared });
-      refuseCompressed(answer);
-      return answer;
+      return new ResponseReader({ connection, writer, head, framing }, { call, pool, shared });
     }
   } catch (cause) {
     call.end();
@@ -161,16 +166,6 @@ export async function exchange(
     if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
     throw call.errorFor(cause, UNREACHED);
   }
-}
-
-function refuseCompressed(answer: ResponseReader): void {
-  const encoding = answer.header("content-encoding");
-  if (encoding === null || encoding === "identity") return;
-  answer.cancel();
-  throw new GatewayError(
-    "upstream",
-    "Cannot read the upstream's answer: it is compressed, which the request does not accept",
-  );
 }
 
 /** Opens a connection. @throws {GatewayError} `upstream` with the fault `unreachable` */

@@ -118,6 +118,9 @@ export interface ResponseFraming {
   keepAliveMs?: number;
 }
 
+/** Matches the timeout in `keep-alive`, in seconds. */
+const KEEP_ALIVE = /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i;
+
 /**
  * Returns the framing of the body of an answer to POST from a final head.
  * @throws {MalformedResponse} if the head is ambiguous, or parsers might understand it differently
@@ -131,7 +134,9 @@ export function readFraming(head: ResponseHead): ResponseFraming {
     if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("The transfer coding is not chunked");
   }
   const isPersistent = keepsOpen(head);
-  const keepAliveMs = isPersistent ? readKeepAlive(head.headers["keep-alive"]) : undefined;
+  const announced = isPersistent ? head.headers["keep-alive"] : undefined;
+  const seconds = announced && KEEP_ALIVE.exec(announced)?.[1];
+  const keepAliveMs = seconds ? Number(seconds) * 1000 : undefined;
   const { status } = head;
   if (status === 204 || status === 304) {
     // A peer that announces a body with status 204 may send one.
@@ -160,9 +165,4 @@ function keepsOpen(head: ResponseHead): boolean {
   const options = value.toLowerCase().split(",").map((option) => option.trim());
   if (options.includes("close")) return false;
   return head.minor === 1 || options.includes("keep-alive");
-}
-
-function readKeepAlive(value: string | undefined): number | undefined {
-  const seconds = value === undefined ? undefined : /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i.exec(value)?.[1];
-  return seconds === undefined ? undefined : Number(seconds) * 1000;
 }
