@@ -110,16 +110,6 @@ export class PhaseTimer implements Ticking {
     this.#timers.delete(this);
   }
 
-  /** Lets time pass that does not count, until `resume`. */
-  pause(): void {
-    this.#timers.delete(this);
-  }
-
-  /** Ends a pause, unless the phase has ended meanwhile. */
-  resume(): void {
-    if (this.#phase !== undefined && this.at < 0) this.#timers.add(this);
-  }
-
   tick(): boolean {
     this.#elapsedMs += TICK_MS;
     return this.#phase !== undefined && this.#elapsedMs >= this.#phase.ms;

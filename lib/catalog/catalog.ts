@@ -96,13 +96,12 @@ interface ModelLookup {
 }
 
 /**
- * Finds the model that a caller names.
+ * Returns the model that was found by the name that a caller sent, if the caller may use it.
  * @throws {GatewayError} `forbidden` if the caller may not use it, or a model of this name if there were one;
  * `not_found` for an unknown name and for an expired model
  */
-export function findPermitted(name: string, lookup: ModelLookup): Model {
+export function requirePermitted(model: Model | undefined, name: string, lookup: ModelLookup): Model {
   const { gateway, caller } = lookup;
-  const model = gateway.catalog.find(name);
   if (model !== undefined) requireModel(caller, model.id, { name });
   if (model !== undefined && !isExpired(model, gateway.now())) return model;
   const missing = missingModel(name, lookup);

@@ -7,7 +7,7 @@ import { jsonWithEtag } from "../server/json_response.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/mod.ts";
-import { findPermitted, isExpired, isLanguageModel, kindOf, missingModel } from "./catalog.ts";
+import { isExpired, isLanguageModel, kindOf, missingModel, requirePermitted } from "./catalog.ts";
 import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { geminiModel, geminiPage } from "./gemini_format.ts";
@@ -76,7 +76,7 @@ interface ModelRequest extends FormatContext {
 
 function answerModel(request: Request, { id, context, format }: ModelRequest): Promise<Response> {
   const lookup = { gateway: context.gateway, caller: requireCaller(context.caller) };
-  const [model] = visibleModels([findPermitted(id, lookup)], context, format);
+  const [model] = visibleModels([requirePermitted(lookup.gateway.catalog.find(id), id, lookup)], context, format);
   if (model === undefined) throw missingModel(id, lookup).error;
   return jsonWithEtag(request, formatModel(model, { context, format }));
 }

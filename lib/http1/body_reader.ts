@@ -28,16 +28,8 @@ export interface BodyReader {
 
 /** Creates the reader for a body. */
 export function createBody(framing: BodyFraming): BodyReader {
-  switch (framing.kind) {
-    case "none":
-      return new LengthBody(0);
-    case "length":
-      return new LengthBody(framing.bytes);
-    case "chunked":
-      return new ChunkedBody();
-    case "close":
-      return new CloseBody();
-  }
+  if (typeof framing === "number") return new LengthBody(framing);
+  return framing === "chunked" ? new ChunkedBody() : new CloseBody();
 }
 
 class LengthBody implements BodyReader {

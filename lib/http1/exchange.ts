@@ -52,7 +52,7 @@ export class Http1Exchange implements RequestSender {
 
   /** Ends the exchange because the stream of the request's body failed. */
   broken(error: unknown): void {
-    this.fail(bodyError(error));
+    this.fail(error instanceof GatewayError ? error : new GatewayError("upstream", UNREACHED, { cause: error }));
   }
 
   /** Ends the exchange, and closes its connection if it has one. */
@@ -82,6 +82,7 @@ export class Http1Exchange implements RequestSender {
   }
 }
 
+const UNREACHED = "Cannot reach the model's upstream";
 const MALFORMED_MESSAGE = "Cannot read the upstream's answer: it is not proper HTTP";
 
 /**
@@ -138,6 +139,13 @@ export async function exchange(
           }
         }
         framing = readFraming(head);
+        const encoding = head.headers["content-encoding"] ?? "identity";
+        if (encoding !== "identity") {
+          throw new GatewayError(
+            "upstream",
+            "Cannot read the upstream's answer: it is compressed, which the request does not accept",
+          );
+        }
       } catch (error) {
         connection.close();
         const mayRepeat = reused !== undefined && !call.failed && !connection.received && !writer.hasReadStream;
@@ -146,30 +154,18 @@ export async function exchange(
         call.drop();
         // A reused connection is written to at once, so the request's start is the time of the write.
         const isStale = mayRepeat && !call.failed && performance.now() - call.timer.started < STALE_MS;
-        throw isStale ? staleError(error) : error;
+        throw isStale ? new GatewayError("upstream", UNREACHED, { cause: error, fault: "stale" }) : error;
       }
       if (call.failed) throw new ConnectionEnded();
       call.timer.head();
-      const answer = new ResponseReader({ connection, writer, head, framing }, { call, pool, shared });
-      refuseCompressed(answer);
-      return answer;
+      return new ResponseReader({ connection, writer, head, framing }, { call, pool, shared });
     }
   } catch (cause) {
     call.end();
     // Cancel the body's stream if its reading has not begun.
     if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
-    throw call.errorFor(cause, "Cannot reach the model's upstream");
+    throw call.errorFor(cause, UNREACHED);
   }
-}
-
-function refuseCompressed(answer: ResponseReader): void {
-  const encoding = answer.header("content-encoding");
-  if (encoding === null || encoding === "identity") return;
-  answer.cancel();
-  throw new GatewayError(
-    "upstream",
-    "Cannot read the upstream's answer: it is compressed, which the request does not accept",
-  );
 }
 
 /** Opens a connection. @throws {GatewayError} `upstream` with the fault `unreachable` */
@@ -180,21 +176,11 @@ async function open(call: Http1Exchange, pool: ConnectionPool): Promise<Http1Con
   try {
     return await pool.open(opening.signal);
   } catch (cause) {
-    throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
+    throw new GatewayError("upstream", UNREACHED, { cause, fault: "unreachable" });
   } finally {
     call.opening = undefined;
     call.timer.connected();
   }
-}
-
-function staleError(cause: unknown): GatewayError {
-  return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "stale" });
-}
-
-function bodyError(cause: unknown): GatewayError {
-  return cause instanceof GatewayError
-    ? cause
-    : new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
 }
 
 /** Length of an HTTP/2 frame header (RFC 9113, section 4.1). */

@@ -124,7 +124,7 @@ const READ_BYTES = 16 * 1024;
 
 /** A connection that carries one request after another. */
 export class Http1Connection {
-  /** The socket, for writes. Reads go through the methods of the connection. */
+  /** The socket, for writes, and for reads into other bytes than the buffer, which must be empty. */
   readonly socket: Socket;
   #closed = false;
   /** The pending read of an idle connection, which becomes the first read of the next response. */
@@ -176,11 +176,6 @@ export class Http1Connection {
     this.end += size;
     this.received = true;
     return true;
-  }
-
-  /** Reads into the caller's bytes. The buffer must be empty. @returns the number of bytes; `null` at the end */
-  readInto(bytes: Uint8Array): Promise<number | null> {
-    return this.socket.read(bytes);
   }
 
   /** Writes all bytes from `start` on. @throws the socket's error if not all of them could be written */

@@ -106,15 +106,8 @@ export function parseHead(
   return head;
 }
 
-/** The end of a body. */
-export type BodyFraming =
-  /** There is no body. */
-  | { kind: "none" }
-  /** After this many bytes. */
-  | { kind: "length"; bytes: number }
-  | { kind: "chunked" }
-  /** At the end of the connection. */
-  | { kind: "close" };
+/** The end of a body: its length in bytes, its last chunk, or the end of the connection. */
+export type BodyFraming = number | "chunked" | "close";
 
 /** Framing of the body, and whether the connection stays open. */
 export interface ResponseFraming {
@@ -125,9 +118,8 @@ export interface ResponseFraming {
   keepAliveMs?: number;
 }
 
-const NONE: BodyFraming = { kind: "none" };
-const CHUNKED: BodyFraming = { kind: "chunked" };
-const CLOSE: BodyFraming = { kind: "close" };
+/** Matches the timeout in `keep-alive`, in seconds. */
+const KEEP_ALIVE = /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i;
 
 /**
  * Returns the framing of the body of an answer to POST from a final head.
@@ -142,16 +134,18 @@ export function readFraming(head: ResponseHead): ResponseFraming {
     if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("The transfer coding is not chunked");
   }
   const isPersistent = keepsOpen(head);
-  const keepAliveMs = isPersistent ? readKeepAlive(head.headers["keep-alive"]) : undefined;
+  const announced = isPersistent ? head.headers["keep-alive"] : undefined;
+  const seconds = announced && KEEP_ALIVE.exec(announced)?.[1];
+  const keepAliveMs = seconds ? Number(seconds) * 1000 : undefined;
   const { status } = head;
   if (status === 204 || status === 304) {
     // A peer that announces a body with status 204 may send one.
     const hasNoBody = status !== 204 || (coding === undefined && (length ?? 0) === 0);
-    return { framing: NONE, isPersistent: isPersistent && hasNoBody, keepAliveMs };
+    return { framing: 0, isPersistent: isPersistent && hasNoBody, keepAliveMs };
   }
-  if (coding !== undefined) return { framing: CHUNKED, isPersistent, keepAliveMs };
-  if (length === undefined) return { framing: CLOSE, isPersistent: false };
-  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, isPersistent, keepAliveMs };
+  if (coding !== undefined) return { framing: "chunked", isPersistent, keepAliveMs };
+  if (length === undefined) return { framing: "close", isPersistent: false };
+  return { framing: length, isPersistent, keepAliveMs };
 }
 
 /** Reads `content-length`. Repeated equal lengths count as one (RFC 9112, section 6.3). @throws {MalformedResponse} */
@@ -171,9 +165,4 @@ function keepsOpen(head: ResponseHead): boolean {
   const options = value.toLowerCase().split(",").map((option) => option.trim());
   if (options.includes("close")) return false;
   return head.minor === 1 || options.includes("keep-alive");
-}
-
-function readKeepAlive(value: string | undefined): number | undefined {
-  const seconds = value === undefined ? undefined : /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i.exec(value)?.[1];
-  return seconds === undefined ? undefined : Number(seconds) * 1000;
 }

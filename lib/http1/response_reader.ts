@@ -151,7 +151,7 @@ export class ResponseReader implements Http1Response {
     try {
       while (size < length) {
         this.#timer.wait();
-        const read = await this.#connection.readInto(buffer.subarray(size, length));
+        const read = await this.#connection.socket.read(buffer.subarray(size, length));
         this.#timer.progress();
         if (read === null) {
           this.#body.end();

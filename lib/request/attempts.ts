@@ -6,13 +6,13 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
-import { type Attempt, type AttemptOptions, attemptTargets, type EndedAttempt } from "../routing/retry.ts";
+import { type Attempt, type AttemptOptions, type EndedAttempt, TargetAttempts } from "../routing/retry.ts";
 import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
 import { plainText } from "../text.ts";
 import { type Routing, targetMs } from "./targets.ts";
-import { type Health, type Permit, type TargetKey, targetName } from "../routing/health.ts";
+import { type Health, type TargetKey, targetName } from "../routing/health.ts";
 
 /** Longest message of an attempt or a failure, in UTF-16 code units. */
 const MAX_MESSAGE_LENGTH = 300;
@@ -20,7 +20,7 @@ const MAX_MESSAGE_LENGTH = 300;
 /**
  * Tries the targets of a request until one answers, with the services of the gateway. Without a deadline, the time limit
  * of the first target applies.
- * @throws {GatewayError} as `attemptTargets` of lib/routing/retry.ts
+ * @throws {GatewayError} as `TargetAttempts.run` of lib/routing/retry.ts
  */
 export function tryTargets<T>(
   gateway: Omit<Routing, "upstreams">,
@@ -31,7 +31,7 @@ export function tryTargets<T>(
 ): Promise<T> {
   const { health, config, observer, monotonic, random } = gateway;
   const [first] = own.choices;
-  return attemptTargets({
+  return new TargetAttempts({
     deadlineMs: first === undefined ? config.images.total_ms : targetMs(first, config),
     ...own,
     health,
@@ -47,7 +47,7 @@ export function tryTargets<T>(
     },
     skipped: (targets) => void (entry.skipped = targets),
     failed: ({ target }: Attempt, error: GatewayError) => reportFailure(error, { target, requestId, gateway }),
-  });
+  }).run();
 }
 
 /** Returns the response headers that name the target of the last attempt. */
@@ -184,20 +184,15 @@ export function lastFailure(health: Health, target: TargetKey): TargetFailure | 
 const MIN_MEASURED_TOKENS = 16;
 
 /** The facts that a target measurement needs about a stream. */
-export interface MeasuredStream extends Pick<Gateway, "health" | "monotonic"> {
-  permit: Permit;
-  /** When the attempt began, by `monotonic`. */
-  begunAt: number;
-  /** Returns true if the request was aborted. Failures do not count against the target then. */
-  isAborted: () => boolean;
+export interface MeasuredStream extends AnsweredAttempt {
+  /** Aborts with the request. Failures do not count against the target then. */
+  signal: AbortSignal;
   /** Records that the answer has begun. */
   answered: () => void;
-  /** Records why the answer broke off. */
-  brokeOff: (error: unknown) => void;
 }
 
 /**
- * Reports the speed and the failure of one stream to the health of its target. `attemptTargets` reports earlier
+ * Reports the speed and the failure of one stream to the health of its target. `TargetAttempts` reports earlier
  * failures.
  */
 export class TargetMeasurement {
@@ -219,24 +214,24 @@ export class TargetMeasurement {
 
   /** Reports that the answer failed before its end. Nothing is reported before the first event. */
   broken(error: unknown): void {
-    const { health, permit, isAborted, brokeOff } = this.#stream;
-    if (this.#firstAt === undefined || isAborted()) return;
-    health.report(permit, classifyFailure(error).outcome);
-    brokeOff(error);
+    const { attempt, gateway, signal } = this.#stream;
+    if (this.#firstAt === undefined || signal.aborted) return;
+    gateway.health.report(attempt.permit, classifyFailure(error).outcome);
+    recordBrokenAnswer(error, this.#stream);
   }
 
   #begin(): void {
-    const { health, monotonic, permit, begunAt, answered } = this.#stream;
+    const { attempt: { target }, gateway: { health, monotonic }, begunAt, answered } = this.#stream;
     answered();
     this.#firstAt = monotonic();
-    health.recordSpeed(permit.target, { firstMs: Math.round(this.#firstAt - begunAt) });
+    health.recordSpeed(target, { firstMs: Math.round(this.#firstAt - begunAt) });
   }
 
   #end(tokens = 0): void {
-    const { health, monotonic, permit } = this.#stream;
+    const { attempt: { target }, gateway: { health, monotonic } } = this.#stream;
     const ms = this.#firstAt === undefined ? 0 : monotonic() - this.#firstAt;
     if (tokens >= MIN_MEASURED_TOKENS && ms > 0) {
-      health.recordSpeed(permit.target, { tokensPerSecond: tokens * 1_000 / ms });
+      health.recordSpeed(target, { tokensPerSecond: tokens * 1_000 / ms });
     }
   }
 }

@@ -12,7 +12,7 @@ import type { Meter } from "../billing/meter.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import { checkModelRules } from "./rules.ts";
-import { findPermitted } from "../catalog/catalog.ts";
+import { requirePermitted } from "../catalog/catalog.ts";
 
 /** A model that may answer, the prompt for it, and its prices. The prices are those at the arrival of the request. */
 export interface Candidate extends RequestPrices {
@@ -48,19 +48,39 @@ export interface Candidates {
  * @throws {GatewayError} the first model's error if no model is left; `overloaded` if the client's preferences leave
  * none
  */
-export function findCandidates(requested: Prompt, request: ArrivedRequest, body: ReadBody): Candidates {
-  const { provider, fallbacks } = requested;
-  const preferences = readPreferences(provider, request.context.gateway);
-  const ids = fallbacks === undefined ? [requested.model] : new Set([requested.model, ...fallbacks]);
-  return {
-    preferences,
-    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, requested, { request, body })),
+export function findCandidates(
+  requested: Prompt,
+  { context, meter }: ArrivedRequest,
+  { body, dropped: removed }: ReadBody,
+): Candidates {
+  const { provider, fallbacks, protocol } = requested;
+  const { gateway, caller } = context;
+  const preferences = readPreferences(provider, gateway);
+  const privateNetworks = gateway.config.private_networks;
+  const priceTerms = { factor: requireCaller(caller).group.price_factor, now: meter.entry.arrivedAt };
+  // Reading the value of a scanned body would parse it.
+  const client = {
+    prompt: requested,
+    get request() {
+      return body.value;
+    },
   };
+  const candidateOf = (id: string): Candidate => {
+    const param = PARAMETER_NAMES[protocol].fallbacks;
+    const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
+    const dropped = new UnsupportedParameters(client, removed);
+    const prompt = checkModelRules(requested, model, dropped, { privateNetworks });
+    return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
+  };
+  const ids = fallbacks === undefined ? [requested.model] : new Set([requested.model, ...fallbacks]);
+  return { preferences, candidates: collectCandidates(ids, preferences, candidateOf) };
 }
 
 /** Reads a client's `provider` object. @throws {GatewayError} as `parsePreferences` */
 export function readPreferences(provider: Prompt["provider"], gateway: Gateway): ProviderPreferences {
-  return provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(gateway));
+  if (provider === undefined) return NO_PREFERENCES;
+  const slugs = Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway));
+  return parsePreferences(provider, new Set(slugs));
 }
 
 /**
@@ -99,30 +119,6 @@ export function noTargetLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot satisfy the request's routing preferences: ${why}`, { final: true });
 }
 
-function candidateOf(
-  id: string,
-  requested: Prompt,
-  { request: { context, meter }, body: { dropped: removed, body } }: { request: ArrivedRequest; body: ReadBody },
-): Candidate {
-  const param = PARAMETER_NAMES[requested.protocol].fallbacks;
-  const model = id === requested.model ? findModel(id, context) : findNamedFallback(id, { context, param });
-  // Reading the value of a scanned body would parse it.
-  const client = {
-    prompt: requested,
-    get request() {
-      return body.value;
-    },
-  };
-  const dropped = new UnsupportedParameters(client, removed);
-  const prompt = checkModelRules(requested, model, dropped, {
-    body,
-    privateNetworks: context.gateway.config.private_networks,
-  });
-  const { group } = requireCaller(context.caller);
-  const priceTerms = { factor: group.price_factor, now: meter.entry.arrivedAt };
-  return { model, prompt, dropped, ...pricesAt(model, priceTerms) };
-}
-
 /**
  * Finds an alternative model that a request names in `param`.
  * @throws {GatewayError} as `findModel`, with `param`; a missing model is `invalid`
@@ -132,8 +128,7 @@ export function findNamedFallback(
   { context, param, kind }: { context: RouteContext; param: string; kind?: "embedding" | "rerank" },
 ): Model {
   try {
-    // The copy of the record keeps the first model as the requested one.
-    return findModel(id, { ...context, record: { ...context.record } }, kind);
+    return findModel(id, context, kind);
   } catch (thrown) {
     const { kind, message, code, refusal } = toGatewayError(thrown);
     // A missing fallback makes the request invalid; the endpoint and the first model do exist.
@@ -149,10 +144,6 @@ export function findNamedFallback(
 export function slugsOf(name: string, { config }: Pick<Gateway, "config">): readonly string[] {
   const vendor = config.upstreams[name]?.vendor;
   return vendor === undefined ? [name] : [name, vendor];
-}
-
-function knownSlugs(gateway: Gateway): ReadonlySet<string> {
-  return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
 }
 
 /** The things that a model of the wrong kind cannot do, by the kind that an endpoint needs. */
@@ -177,9 +168,10 @@ const ENDPOINT_HINTS: Readonly<Record<ModelKind, string>> = {
  */
 export function findModel(id: string, context: RouteContext, kind: keyof typeof CANNOT = "text"): Model {
   const { gateway, record } = context;
-  // An unknown name could be any text, so it is not recorded.
-  record.requestedModel = gateway.catalog.find(id)?.id ?? "other";
-  const model = findPermitted(id, { gateway, caller: requireCaller(context.caller) });
+  const found = gateway.catalog.find(id);
+  // The requested model is found before its alternatives. An unknown name could be any text, so it is not recorded.
+  record.requestedModel ??= found?.id ?? "other";
+  const model = requirePermitted(found, id, { gateway, caller: requireCaller(context.caller) });
   const actual = kindOfModalities(model.architecture.output_modalities);
   if (actual === kind) return model;
   throw new GatewayError("invalid", `Model "${id}" ${CANNOT[kind]}${ENDPOINT_HINTS[actual]}`, { param: "model" });

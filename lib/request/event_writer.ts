@@ -7,15 +7,11 @@ import type { Step } from "../upstreams/upstream.ts";
 /** Writes the events of one answer in the client's protocol, up to the first `finish` or `error` event. */
 export class EventWriter {
   readonly #writer: Machine<ReplyEvent, Frame>;
-  #isOver = false;
+  /** True after the last event of the answer. */
+  isOver = false;
 
   constructor(writer: Machine<ReplyEvent, Frame>) {
     this.#writer = writer;
-  }
-
-  /** True after the last event of the answer. */
-  get isOver(): boolean {
-    return this.#isOver;
   }
 
   /**
@@ -23,16 +19,16 @@ export class EventWriter {
    * @returns undefined after the last step
    */
   write(events: ReplyEvent[] | undefined): Step | undefined {
-    if (this.#isOver) return undefined;
+    if (this.isOver) return undefined;
     const frames: Frame[] = [];
     let hasContent = false;
-    this.#isOver = events === undefined;
+    this.isOver = events === undefined;
     for (const event of events ?? []) {
-      if (event.type === "finish" || event.type === "error") this.#isOver = true;
+      if (event.type === "finish" || event.type === "error") this.isOver = true;
       if (event.type !== "start") hasContent = true;
       for (const frame of this.#writer.push(event)) frames.push(frame);
     }
-    if (this.#isOver) frames.push(...this.#writer.end());
+    if (this.isOver) frames.push(...this.#writer.end());
     // Only the end of an answer can hold usage, so the frames of a step with content need no inspection.
     return { frames, events: events ?? [], contentFrames: hasContent ? frames.length : 0 };
   }

@@ -49,6 +49,8 @@ export class ScreenedBody implements ClientPermissions {
   body: JsonBody;
   readonly vendorState: boolean;
   readonly permissions: ExtraPermissions;
+  /** Names of removed members and tools. */
+  readonly dropped: readonly string[];
   /** The members that are screened. Contents that a scan recognized are not among them: they need no screening. */
   readonly #head: JsonObject;
   readonly #codec: Codec;
@@ -66,6 +68,7 @@ export class ScreenedBody implements ClientPermissions {
     this.#codec = codec;
     this.permissions = new ExtraPermissions(this.#head, { caller, callLimit: codec.extras.callLimit });
     this.vendorState = this.permissions.vendorState;
+    this.dropped = this.permissions.dropped;
     const { members, nested } = codec.extras;
     const { tools, tool_choice: choice } = this.#head;
     for (const name in this.#head) {
@@ -75,11 +78,6 @@ export class ScreenedBody implements ClientPermissions {
     const hasTools = Array.isArray(tools) || (choice !== undefined && choice !== null);
     if (hasTools || (nested !== undefined && Array.isArray(this.#head[nested.list]))) this.#tools.screen();
     if (this.#lazyEdits !== undefined) this.body = this.#lazyEdits.apply();
-  }
-
-  /** Names of removed members and tools. */
-  get dropped(): readonly string[] {
-    return this.permissions.dropped;
   }
 
   /** Created when needed: most bodies need no edit. */
@@ -194,7 +192,8 @@ export class ExtraPermissions {
   readonly groupName: string;
   /** True if the group may use files and conversations that the vendor keeps. */
   readonly vendorState: boolean;
-  readonly #dropped = new Set<string>();
+  /** Names of removed members and tools. */
+  readonly dropped: string[] = [];
   #removals = 0;
   readonly #hosted: HostedTool[] = [];
   #remoteMcp = false;
@@ -210,11 +209,6 @@ export class ExtraPermissions {
     this.#callLimit = callLimit;
     this.groupName = caller.groupName;
     this.vendorState = caller.group.vendor_state === true;
-  }
-
-  /** Names of removed members and tools. */
-  get dropped(): readonly string[] {
-    return [...this.#dropped];
   }
 
   /**
@@ -284,7 +278,7 @@ export class ExtraPermissions {
         { param: name },
       );
     }
-    this.#dropped.add(name);
+    if (!this.dropped.includes(name)) this.dropped.push(name);
   }
 
   /** Returns the error for a feature that is not permitted and cannot be removed. */

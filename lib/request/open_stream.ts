@@ -1,8 +1,6 @@
 /** Creates the stream loop of a text request, and prepares a target's answer for it. */
-import { hostedCallsOf } from "../billing/extras.ts";
-import { isEstimated } from "../billing/prompt_parts.ts";
 import { OtherAnswers } from "./other_answers.ts";
-import { recordBrokenAnswer, TargetMeasurement } from "./attempts.ts";
+import { TargetMeasurement } from "./attempts.ts";
 import type { TargetAnswer } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
 import { EventWriter } from "./event_writer.ts";
@@ -34,27 +32,18 @@ export function streamedAnswer(
   if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const { codec, context: { gateway, record, keeper, requestId }, meter } = state;
   const { n = 1 } = prompt;
-  const { health, monotonic, backgroundTasks, observer, config } = gateway;
+  const { backgroundTasks, observer, config } = gateway;
+  const { entry } = meter;
   const shared = {
     totalMs: targetMs(attempt, config),
-    target: new TargetMeasurement({
-      health,
-      monotonic,
-      permit: attempt.permit,
-      begunAt,
-      isAborted: () => state.signal.aborted,
-      answered,
-      brokeOff: (error) => recordBrokenAnswer(error, { attempt, begunAt, requestId, entry: meter.entry, gateway }),
-    }),
+    target: new TargetMeasurement({ attempt, begunAt, requestId, entry, gateway, signal: state.signal, answered }),
     meter: new StreamMeter({
       meter,
       backgroundTasks,
       codec,
       countInput,
-      isEstimate: () => isEstimated(prompt),
-      hostedCalls: hostedCallsOf(prompt),
+      prompt,
       others: n > 1 && answer.type === "frames" ? new OtherAnswers({ protocol: codec.protocol, n }) : undefined,
-      wantsUsage: prompt.includeUsage === true,
       request: state,
       stored: keeper?.written,
       noteFailure: (error) => observer.failed(record, error),

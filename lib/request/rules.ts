@@ -1,27 +1,18 @@
 /** Checks a prompt against the model's catalog row: output limit, tools, media and reasoning. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import { clientParameterName } from "../protocols/canonical/client_parameter_names.ts";
 import { PARAMETER_NAMES } from "../protocols/canonical/parameter_names.ts";
 import { addressesIn, modalityOf } from "../protocols/canonical/media.ts";
 import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import type { JsonBody } from "../server/body.ts";
 import { sendContent } from "../protocols/extras.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 import { BlockedAddress, createAddressGuard, literalAddress } from "../upstreams/address_guard.ts";
 
-/** Facts about a request besides its prompt. */
-interface RuleFacts {
-  /** The body, for the parameter names that the client used; absent: the protocol's usual names. */
-  body?: Pick<JsonBody, "value">;
-  /** Private networks that media addresses may be in, the same as for upstreams. Others are refused. */
-  privateNetworks?: readonly string[] | undefined;
-}
-
 /**
  * Checks that the model can do what the prompt asks for. For a model without reasoning, the reasoning settings are
  * removed and added to `dropped`.
+ * @param options `privateNetworks`: those that media addresses may be in, the same as for upstreams
  * @returns the prompt for the model
  * @throws {GatewayError} `invalid`
  */
@@ -29,11 +20,11 @@ export function checkModelRules(
   prompt: Prompt,
   model: Model,
   dropped: UnsupportedParameters,
-  { body, privateNetworks }: RuleFacts = {},
+  { privateNetworks }: { privateNetworks?: readonly string[] | undefined } = {},
 ): Prompt {
   const { maxTokens, plain, protocol, reasoning } = prompt;
   if (maxTokens !== undefined && maxTokens > model.top_provider.max_completion_tokens) {
-    throw tooManyTokens(prompt, model, body);
+    throw tooManyTokens(prompt, model, dropped);
   }
   const tools = plain === undefined ? prompt.tools.length : plain.tools;
   if (tools > 0 && !model.supported_parameters.includes("tools")) {
@@ -54,10 +45,12 @@ export function checkModelRules(
   return withSettings(prompt, { reasoning: undefined });
 }
 
-function tooManyTokens(prompt: Prompt, { id, top_provider }: Model, body: RuleFacts["body"]): GatewayError {
-  const { maxTokens, protocol } = prompt;
-  const name = PARAMETER_NAMES[protocol].maxTokens;
-  const param = body === undefined ? name : clientParameterName(name, { prompt, request: body.value });
+function tooManyTokens(
+  { maxTokens, protocol }: Prompt,
+  { id, top_provider }: Model,
+  names: UnsupportedParameters,
+): GatewayError {
+  const param = names.nameOf(PARAMETER_NAMES[protocol].maxTokens);
   const maximum = top_provider.max_completion_tokens;
   return new GatewayError(
     "invalid",

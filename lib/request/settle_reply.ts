@@ -6,7 +6,7 @@ import { isEstimated } from "../billing/prompt_parts.ts";
 import { CLIENT_DISCONNECTED } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
-import type { FinishReason, TokenUsage } from "../protocols/canonical/types.ts";
+import type { FinishReason, Prompt, TokenUsage } from "../protocols/canonical/types.ts";
 import { otherBlocks } from "./other_answers.ts";
 import { readUsage, type UsageReading } from "../billing/price.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
@@ -31,7 +31,7 @@ export async function settleReply(
   if (hostedCalls !== undefined) { for (const block of await readBlocks()) hostedCalls.take(block); }
   const charged = await readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
     countInput,
-    isEstimate: () => isEstimated(prompt),
+    prompt,
     countOutput: async () => {
       const { n = 1 } = prompt;
       const others = n > 1 && "text" in reply ? await otherBlocks(reply.text, { protocol, n }) : [];
@@ -50,8 +50,8 @@ export async function settleReply(
 export interface TokenCounts {
   /** Returns the size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
-  /** Returns true if `countInput` is an estimate, because the prompt has images or files. */
-  isEstimate: () => boolean;
+  /** The prompt. The size of one with images or files is an estimate. */
+  prompt: Pick<Prompt, "messages" | "plain">;
   /** Returns the size of the answer in o200k tokens. */
   countOutput: () => Promise<ReplyTokens>;
 }
@@ -93,12 +93,12 @@ export function readTokens(
 
 async function countMissing(
   { tokens, missing, counted }: UsageReading,
-  { countInput, isEstimate, countOutput }: TokenCounts,
+  { countInput, prompt, countOutput }: TokenCounts,
   used: UsedExtras | undefined,
 ): Promise<ChargedTokens> {
   const output = tokens.completion === 0 ? await countOutput() : undefined;
   const differs = output !== undefined && output.completion > 0;
-  const input = missing.input ? isEstimate() ? "estimated" : true : counted;
+  const input = missing.input ? isEstimated(prompt) ? "estimated" : true : counted;
   return {
     tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
     source: sourceOf(input || missing.output || differs),

@@ -29,7 +29,8 @@ export class RequestState {
   /** Aborts the upstream call when the client disconnects (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
   readonly signal = this.#upstreamCall.signal;
-  #isInterrupted = false;
+  /** True if the process is ending before the request is done. */
+  isInterrupted = false;
   #admitted: AdmittedModels | undefined;
   /** Its conversation; undefined if it has none, or if there is only one target to choose. */
   conversation: Conversation | undefined;
@@ -52,14 +53,9 @@ export class RequestState {
     this.endpoint = codec.protocol;
     this.caller = requireCaller(context.caller);
     this.meter = openRequestMeter(this, (reason) => {
-      this.#isInterrupted = true;
+      this.isInterrupted = true;
       this.#upstreamCall.abort(reason);
     });
-  }
-
-  /** True if the process is ending before the request is done. */
-  get isInterrupted(): boolean {
-    return this.#isInterrupted;
   }
 
   /** True once the client is known to have disconnected. */

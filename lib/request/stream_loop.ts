@@ -88,7 +88,7 @@ export class StreamLoop {
   readonly #runForKey = keepKey();
   /** Steps read before the client pulled them; undefined marks the end of the answer. */
   readonly #ready: (Step | undefined)[] = [];
-  /** Size of the steps read before the first event. */
+  /** Approximate memory of the steps read before the first event, in characters. */
   #openingSize = 0;
   #isReading = false;
   /** True if the client waits for data. */
@@ -219,7 +219,7 @@ export class StreamLoop {
       const step = Array.isArray(read) || read === undefined ? writer?.write(read) : read;
       // A cancelled feed looks like an answer that broke off, which must not count against the target.
       if (step !== undefined && this.#stage !== "over") target.take(step.events);
-      if (step !== undefined && isEmpty(step)) return this.#skip();
+      if (step?.frames.length === 0 && step.events.length === 0) return this.#skip();
       const metered = meter.take(step);
       if (metered instanceof Promise) metered.then(this.#deliver, this.#fail);
       else this.#deliver(metered);
@@ -253,7 +253,8 @@ export class StreamLoop {
   /** Handles a step before the first event. Until then another target can still replace the answer after an error. */
   #deliverOpening(step: Step | undefined): void {
     this.#ready.push(step);
-    this.#openingSize += sizeOf(step);
+    this.#openingSize += OVERHEAD_LENGTH;
+    for (const { data } of step?.frames ?? []) this.#openingSize += OVERHEAD_LENGTH + data.length;
     let hasBegun = step === undefined || this.#openingSize > MAX_OPENING_LENGTH;
     for (const event of step?.events ?? []) {
       if (event.type === "error" && !hasBegun) return this.#fail(event.error);
@@ -401,15 +402,4 @@ export class StreamLoop {
     this.#answer?.feed.cancel();
     this.#ended?.resolve();
   }
-}
-
-function isEmpty({ frames, events }: Step): boolean {
-  return frames.length === 0 && events.length === 0;
-}
-
-/** Returns the approximate memory of a step, in characters. */
-function sizeOf(step: Step | undefined): number {
-  let size = OVERHEAD_LENGTH;
-  for (const { data } of step?.frames ?? []) size += OVERHEAD_LENGTH + data.length;
-  return size;
 }

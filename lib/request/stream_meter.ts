@@ -1,11 +1,11 @@
 /** Meters and charges a streamed answer. Its last frames are held back until the charge is durable. */
-import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
+import type { FinishReason, Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { cutAnswerError, GatewayError, toGatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
 import type { BackgroundTasks } from "../billing/in_flight_requests.ts";
 import type { Meter } from "../billing/meter.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";
-import type { HostedCalls } from "../billing/extras.ts";
+import { type HostedCalls, hostedCallsOf } from "../billing/extras.ts";
 import type { ReplyTokens } from "../billing/count_prompt.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import { type Codec, type Frame, isObjectFrame } from "../protocols/codec.ts";
@@ -26,13 +26,9 @@ export interface StreamCharge {
   backgroundTasks: BackgroundTasks;
   codec: Codec;
   countInput: TokenCounts["countInput"];
-  isEstimate: TokenCounts["isEstimate"];
-  /** Counts calls of hosted tools; absent if none can run. */
-  hostedCalls?: HostedCalls | undefined;
+  prompt: Pick<Prompt, "messages" | "plain" | "extras" | "includeUsage">;
   /** Counts all answers but the first; absent if there is only one. */
   others?: OtherAnswers | undefined;
-  /** True if the client asked for usage, which is optional in its protocol. */
-  wantsUsage: boolean;
   request: {
     /** True if the client disconnected before the response. */
     readonly clientHasDisconnected: boolean;
@@ -54,6 +50,8 @@ export interface StreamCharge {
 export class StreamMeter {
   readonly #charge: StreamCharge;
   readonly #count = new ReplyTokenCounter();
+  /** Counts calls of hosted tools; undefined if none can run. */
+  readonly #hostedCalls: HostedCalls | undefined;
   /** Events of steps that were read but not yet sent. */
   readonly #unsent: (readonly ReplyEvent[])[] = [];
   /** Token counting that lags far behind the answer. */
@@ -63,7 +61,8 @@ export class StreamMeter {
   #heldLength = 0;
   #latest: Frame | undefined;
   #input: TokenUsage = {};
-  readonly #facts: AnswerFacts = { reasoning: false, input: false };
+  /** Facts about the stream for `isCountable`. */
+  readonly facts: AnswerFacts = { reasoning: false, input: false };
   #hasBegun = false;
   /** True if the client received any part of the answer. */
   #wasSent = false;
@@ -75,11 +74,7 @@ export class StreamMeter {
 
   constructor(charge: StreamCharge) {
     this.#charge = charge;
-  }
-
-  /** Facts about the stream for `isCountable`. */
-  get facts(): Readonly<AnswerFacts> {
-    return this.#facts;
+    this.#hostedCalls = hostedCallsOf(charge.prompt);
   }
 
   /** Token counting that must end before the next read; undefined if there is none. */
@@ -95,7 +90,7 @@ export class StreamMeter {
     for (const event of step.events) {
       if (event.type === "start") {
         this.#input = event.usage ?? this.#input;
-        this.#facts.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
+        this.facts.input = this.#input.prompt !== undefined && this.#input.counted === undefined;
       } else if (event.type === "finish") return this.#finish(step, event);
       else if (event.type === "error") return this.#takeError(step, event.error);
       else {
@@ -103,7 +98,7 @@ export class StreamMeter {
           this.#charge.meter.entry.recordFirstOutput();
           this.#hasBegun = true;
         }
-        if (event.type === "open" && event.block.type === "reasoning") this.#facts.reasoning = true;
+        if (event.type === "open" && event.block.type === "reasoning") this.facts.reasoning = true;
       }
     }
     return this.#holdBack(step);
@@ -139,9 +134,8 @@ export class StreamMeter {
   }
 
   #observe(events: readonly ReplyEvent[]): void {
-    const { hostedCalls } = this.#charge;
     for (const event of events) this.#behind = this.#count.push(event) ?? this.#behind;
-    if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
+    if (this.#hostedCalls !== undefined) { for (const event of events) this.#hostedCalls.push(event); }
   }
 
   /** Stores the events of a step until it is sent. While draining, everything that is read counts as sent. */
@@ -231,13 +225,10 @@ export class StreamMeter {
 
   /** Returns the tokens to charge. If counting fails, the request is settled without a charge. */
   async #readTokens(ended: EndedAnswer): Promise<ChargedTokens> {
-    const { hostedCalls, countInput, isEstimate, meter } = this.#charge;
+    const { countInput, prompt, meter } = this.#charge;
+    const counts = { countInput, prompt, countOutput: () => this.#countOutput() };
     try {
-      return await readTokens({ ...ended, hostedCalls }, {
-        countInput,
-        isEstimate,
-        countOutput: () => this.#countOutput(),
-      });
+      return await readTokens({ ...ended, hostedCalls: this.#hostedCalls }, counts);
     } catch (error) {
       await meter.fail(200, reasonOf(toGatewayError(error)));
       throw error;
@@ -252,7 +243,7 @@ export class StreamMeter {
 
   /** Writes the billed usage and its cost into the last usage frame, or into an added one that the client asked for. */
   #withBill(frames: Frame[], { tokens, source }: ChargedTokens, cost: Amount): Frame[] {
-    const { codec, wantsUsage } = this.#charge;
+    const { codec, prompt } = this.#charge;
     const bill = { sluice_cost: `"${formatUsd(cost)}"` };
     for (let index = frames.length - 1; index >= 0; index--) {
       const frame = frames[index];
@@ -262,7 +253,10 @@ export class StreamMeter {
     }
     const end = frames.findIndex((frame) => !isObjectFrame(frame));
     const template = frames.findLast(isObjectFrame) ?? this.#latest;
-    if (!wantsUsage || codec.usageFrame === undefined || template === undefined || end < 0) return frames;
+    // Usage is optional in some protocols.
+    if (prompt.includeUsage !== true || codec.usageFrame === undefined || template === undefined || end < 0) {
+      return frames;
+    }
     const usage = codec.usageFrame(template, tokens);
     return frames.toSpliced(end, 0, { ...usage, data: spliceMembers(usage.data, bill) });
   }

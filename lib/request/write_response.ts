@@ -35,20 +35,15 @@ export async function writeReply(
 
 /** Returns the response of a stream. @param isInTime true if the answer has begun, false if keep-alives come first */
 export function streamResponse(loop: StreamLoop, isInTime: boolean, state: RequestState): Response {
-  if (!isInTime) {
-    // Another target than the current one may still answer, so the headers name no target.
-    return streamOf(loop, Object.fromEntries(changeHeaders(state)), state);
-  }
-  if (state.clientHasDisconnected) {
-    state.context.gateway.backgroundTasks.add(loop.disconnect());
+  const { gateway, record } = state.context;
+  if (isInTime && state.clientHasDisconnected) {
+    gateway.backgroundTasks.add(loop.disconnect());
     return new Response(null, { status: CLIENT_DISCONNECTED });
   }
-  addAnswerHeaders(state);
-  return streamOf(loop, {}, state);
-}
-
-function streamOf(loop: StreamLoop, headers: Record<string, string>, { context }: RequestState): Response {
-  context.record.streamed = true;
+  if (isInTime) addAnswerHeaders(state);
+  // Another target than the current one may still answer a late stream, so its headers name no target.
+  const headers = isInTime ? {} : Object.fromEntries(changeHeaders(state));
+  record.streamed = true;
   const { contentType } = loop;
   return new Response(loop.body(), {
     headers: { ...streamHeaders(headers), ...(contentType !== undefined && { "content-type": contentType }) },
@@ -58,8 +53,7 @@ function streamOf(loop: StreamLoop, headers: Record<string, string>, { context }
 /** Returns the headers that name unsupported parameters and the output limit that the gateway set. */
 function changeHeaders(state: RequestState): AnswerHeader[] {
   const { cap } = state.admittedAs(state.attempt?.model);
-  const { dropped } = state;
-  const headers = dropped.names.length > 0 ? droppedHeader(dropped) : [];
+  const headers = droppedHeader(state.dropped);
   if (cap !== undefined) headers.push(["x-sluice-max-tokens", String(cap.tokens)]);
   return headers;
 }

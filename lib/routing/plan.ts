@@ -63,10 +63,9 @@ interface Ranked extends Choice {
 export function planChoices({ models, preferences = NO_PREFERENCES, facts, draw }: PlanParts): Choice[] {
   const byModel = models.map(({ model, price }) => {
     const ranked = shuffle(model.targets.map((target) => ({ model, target, price, facts: facts(target) })), draw);
-    return primaryOf(
-      ranked.filter((choice) => isWanted(choice, preferences)).sort(comparator(preferences)),
-      preferences,
-    );
+    const wanted = ranked.filter((choice) => isWanted(choice, preferences)).sort(comparator(preferences));
+    // Without fallbacks, one target of each model is left, unless the client names an order.
+    return preferences.allowFallbacks || preferences.order !== undefined ? wanted : wanted.slice(0, 1);
   });
   const sortsAcrossModels = preferences.sort?.acrossModels === true && preferences.order === undefined;
   const choices = sortsAcrossModels ? byModel.flat().sort(comparator(preferences)) : byModel.flat();
@@ -77,11 +76,6 @@ function isWanted({ facts: { slugs } }: Ranked, { only, ignore, order, allowFall
   if (only !== undefined && !slugs.some((slug) => only.has(slug))) return false;
   if (ignore !== undefined && slugs.some((slug) => ignore.has(slug))) return false;
   return allowFallbacks || order === undefined || slugs.some((slug) => order.includes(slug));
-}
-
-/** Returns only the first target of a model if the client allows no fallbacks and names no order; otherwise all. */
-function primaryOf(choices: Ranked[], { allowFallbacks, order }: ProviderPreferences): Ranked[] {
-  return allowFallbacks || order !== undefined ? choices : choices.slice(0, 1);
 }
 
 type Comparator = (a: Ranked, b: Ranked) => number;
@@ -141,15 +135,12 @@ function bySort(sort: "price" | "latency" | "throughput"): Comparator {
  * and weight, those of the client's protocol get the first of their positions.
  */
 function shuffle(choices: readonly Ranked[], draw: PlanParts["draw"]): Ranked[] {
-  const times = new Map(choices.map((choice) => [choice, timeOf(choice.target, draw)]));
+  const timeOf = ({ target }: Ranked) => target.weight === 0 ? Infinity : -Math.log(1 - draw(target)) / target.weight;
+  const times = new Map(choices.map((choice) => [choice, timeOf(choice)]));
   const drawn = choices.toSorted(by((choice) => times.get(choice) ?? Infinity));
   const nativeFirst = by(({ facts: { isNative } }) => isNative ? 0 : 1);
   const groupOf = (choice: Ranked) => `${choice.target.priority} ${choice.target.weight}`;
   const groups = Map.groupBy(drawn, groupOf);
   for (const group of groups.values()) group.sort(nativeFirst).reverse();
   return drawn.flatMap((choice) => groups.get(groupOf(choice))?.pop() ?? []);
-}
-
-function timeOf(target: Target, draw: PlanParts["draw"]): number {
-  return target.weight === 0 ? Infinity : -Math.log(1 - draw(target)) / target.weight;
 }

@@ -68,15 +68,6 @@ export interface AttemptOptions<T> {
 }
 
 /**
- * Tries targets until one answers.
- * @throws {GatewayError} the error of the last attempt. If no target is available at all, `exhausted` if all of them
- * are at their limits, otherwise `overloaded`, with the time after which one is available
- */
-export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
-  return new TargetAttempts(parts).run();
-}
-
-/**
  * Draws the time before a retry, in ms. Full jitter keeps requests that failed together from being retried together.
  */
 export function backoffMs(retries: number, random: () => number): number {
@@ -98,7 +89,8 @@ interface NextCandidate {
   isLast?: boolean;
 }
 
-class TargetAttempts<T> {
+/** The attempts of one request. */
+export class TargetAttempts<T> {
   readonly #parts: AttemptOptions<T>;
   readonly #start: number;
   readonly #tried: Choice[] = [];
@@ -119,6 +111,11 @@ class TargetAttempts<T> {
     for (const choice of parts.choices) this.#remaining.push({ choice, wasTried: false });
   }
 
+  /**
+   * Tries targets until one answers.
+   * @throws {GatewayError} the error of the last attempt. If no target is available at all, `exhausted` if all of them
+   * are at their limits, otherwise `overloaded`, with the time after which one is available
+   */
   async run(): Promise<T> {
     const { health, send, ended } = this.#parts;
     while (true) {

@@ -4,7 +4,7 @@
 import type { Access } from "../access/access_table.ts";
 import { BodyReservation, RequestBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
-import { type Drain, shutdownError } from "./drain.ts";
+import { shutdownError } from "./drain.ts";
 import {
   type App,
   type AppOptions,
@@ -129,7 +129,10 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
       headers: { allow: allowed.join(", ") },
     });
   }
-  if (refusesPath(server.drain, path) || isUpgrade && server.drain.phase !== "serving") throw shutdownError();
+  const { phase } = server.drain;
+  // At the end of a shutdown the server answers only health checks.
+  const isRefused = phase === "refusing" && path !== "/healthz" && path !== "/readyz";
+  if (isRefused || isUpgrade && phase !== "serving") throw shutdownError();
   const caller = await authorizeRequest(exchange, { row: routeHandler.row, clients: server.clients });
   const credential = routeHandler.row?.credential;
   const session = credential === "session" || credential === "sign_in" ? await sessionOf(exchange) : undefined;
@@ -196,11 +199,6 @@ function createContext(
     }),
     ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),
   };
-}
-
-/** Returns whether a server that shuts down refuses a path. At the end it answers only health checks. */
-function refusesPath({ phase }: Drain, path: string): boolean {
-  return phase === "refusing" && path !== "/healthz" && path !== "/readyz";
 }
 
 /**

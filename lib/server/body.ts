@@ -337,7 +337,8 @@ export class BodyBudget {
 export class BodyReservation {
   readonly #budget: BodyBudget;
   readonly #keyId: string | undefined;
-  #bytes = 0;
+  /** Bytes that are reserved. */
+  bytes = 0;
   #isKept = false;
 
   /** @param keyId API key that the body counts against; absent for a request without a key */
@@ -346,25 +347,20 @@ export class BodyReservation {
     this.#keyId = keyId;
   }
 
-  /** Bytes that are reserved. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** Reserves bytes. @throws {GatewayError} `limited` if the limit, or the share of the key, leaves too few */
   reserve(bytes: number, limitBytes: number): void {
     const { usedBytes, keptBytes } = this.#budget;
     if (usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
     const ofKey = this.#keyId === undefined ? 0 : (this.#budget.usedByKey.get(this.#keyId) ?? 0) + bytes;
-    const isAlone = usedBytes - keptBytes === this.#bytes && keptBytes <= limitBytes * (1 - KEY_SHARE);
+    const isAlone = usedBytes - keptBytes === this.bytes && keptBytes <= limitBytes * (1 - KEY_SHARE);
     if (ofKey > limitBytes * KEY_SHARE && !isAlone) throw noRoom("too many bytes of this API key are being handled");
-    this.#bytes += bytes;
+    this.bytes += bytes;
     this.#budget.add(bytes, this.#keyId);
   }
 
   /** Releases all but some bytes, which an answer keeps. Nothing may be reserved until they are released. */
   keep(bytes: number): void {
-    this.release(this.#bytes - bytes);
+    this.release(this.bytes - bytes);
     this.#isKept = true;
     this.#budget.keptBytes += bytes;
   }
@@ -388,11 +384,11 @@ export class BodyReservation {
   }
 
   /** Releases bytes. @param bytes absent: all that are reserved */
-  release(bytes: number = this.#bytes): void {
-    this.#bytes -= bytes;
+  release(bytes: number = this.bytes): void {
+    this.bytes -= bytes;
     this.#budget.add(-bytes, this.#keyId);
     if (this.#isKept) this.#budget.keptBytes -= bytes;
-    this.#isKept &&= this.#bytes > 0;
+    this.#isKept &&= this.bytes > 0;
   }
 }
 

@@ -1,6 +1,6 @@
 /** Reads the bytes of a request body, and refuses clients that send too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
-import { type Phase, PhaseTimer, PhaseTimers } from "../phase_timers.ts";
+import { PhaseTimers, TICK_MS, type Ticking } from "../phase_timers.ts";
 import type { BodyLimits, BodyRules } from "./body.ts";
 import { GatewayError } from "../errors.ts";
 import { bodyTooLarge, declaredLength } from "./head.ts";
@@ -44,7 +44,8 @@ export async function readBytes(
     // The declared type allows shared memory, but the memory of a body is never shared.
     return await promise as Uint8Array<ArrayBuffer>;
   } catch (error) {
-    throw error instanceof GatewayError ? error : brokenBody(error);
+    if (error instanceof GatewayError) throw error;
+    throwBrokenBody(error);
   } finally {
     timer.stop();
   }
@@ -136,7 +137,7 @@ export async function readPieces(
 ): Promise<void> {
   const reader = stream.getReader();
   let left = length;
-  const watch = new ProgressWatch(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
+  const watch = new ProgressWatch(pace, { timers, end: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
       const { done, value } = await reader.read().catch(throwBrokenBody);
@@ -147,7 +148,7 @@ export async function readPieces(
       left -= value.byteLength;
       const taking = take(value);
       if (taking !== undefined) {
-        watch.pause();
+        watch.stop();
         await taking;
         watch.resume();
       }
@@ -162,13 +163,9 @@ export async function readPieces(
   }
 }
 
+/** Throws the error for a body that breaks off: the client has disconnected, or its chunks are malformed. */
 function throwBrokenBody(cause: unknown): never {
-  throw brokenBody(cause);
-}
-
-/** Returns the error for a body that breaks off: the client has disconnected, or its chunks are malformed. */
-function brokenBody(cause: unknown): GatewayError {
-  return new GatewayError(
+  throw new GatewayError(
     "invalid",
     "Cannot read the body: the connection was closed early, or its framing is invalid",
     { cause },
@@ -183,53 +180,51 @@ function tooSlow(): GatewayError {
 }
 
 /** Watches that a body arrives fast enough. */
-class ProgressWatch {
+class ProgressWatch implements Ticking {
+  at = -1;
   /** True if the body has arrived too slowly. */
   isSlow = false;
-  readonly #whole: PhaseTimer;
-  readonly #gap: PhaseTimer;
-  readonly #gapPhase: Phase;
+  readonly #pace: BodyPace;
+  readonly #timers: PhaseTimers;
+  readonly #end: () => void;
   #bytes = 0;
+  // The times since the last piece and since the start. The first tick may come immediately, so it does not count.
+  #gapMs = -TICK_MS;
+  #totalMs = -TICK_MS;
 
-  constructor(
-    { gapMs, graceMs, minBytesPerSecond, totalMs }: BodyPace,
-    { timers, expire: end }: { timers: PhaseTimers; expire: () => void },
-  ) {
-    const expire = () => {
-      this.isSlow = true;
-      this.stop();
-      end();
-    };
-    this.#whole = new PhaseTimer(timers);
-    this.#gap = new PhaseTimer(timers);
-    const maxMs = () => Math.min(totalMs, Math.max(graceMs, this.#bytes / minBytesPerSecond * 1000));
-    this.#whole.begin({
-      get ms() {
-        return maxMs();
-      },
-      expire,
-    });
-    this.#gap.begin(this.#gapPhase = { ms: gapMs, expire });
+  constructor(pace: BodyPace, { timers, end }: { timers: PhaseTimers; end: () => void }) {
+    this.#pace = pace;
+    this.#timers = timers;
+    this.#end = end;
+    timers.add(this);
+  }
+
+  tick(): boolean {
+    const { gapMs, graceMs, minBytesPerSecond, totalMs } = this.#pace;
+    this.#gapMs += TICK_MS;
+    this.#totalMs += TICK_MS;
+    return this.#gapMs >= gapMs ||
+      this.#totalMs >= Math.min(totalMs, Math.max(graceMs, this.#bytes / minBytesPerSecond * 1000));
+  }
+
+  expire(): void {
+    this.isSlow = true;
+    this.stop();
+    this.#end();
   }
 
   progress(bytes: number): void {
     this.#bytes += bytes;
-    this.#gap.begin(this.#gapPhase);
+    this.#gapMs = -TICK_MS;
   }
 
   /** Lets time pass that does not count, until `resume`. */
-  pause(): void {
-    this.#gap.stop();
-    this.#whole.pause();
+  stop(): void {
+    this.#timers.delete(this);
   }
 
   resume(): void {
-    this.#gap.begin(this.#gapPhase);
-    this.#whole.resume();
-  }
-
-  stop(): void {
-    this.#gap.stop();
-    this.#whole.stop();
+    this.#gapMs = -TICK_MS;
+    this.#timers.add(this);
   }
 }

@@ -10,10 +10,10 @@ import type { OperatorRole } from "../access/console_session.ts";
 import type { AdminConfig } from "../config.ts";
 import { hasConsole, isFromThisMachine, requireReading, sessionOf } from "./console_guard.ts";
 import { Meter } from "../billing/meter.ts";
-import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
+import { endpointOf } from "../observe/request_record.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import { readTarget } from "./route_matcher.ts";
-import { METERED_ENDPOINTS, type MeteredEndpoint } from "../store/ledger.ts";
+import { METERED_ENDPOINTS } from "../store/ledger.ts";
 
 /**
  * Authorizes a request by its row of the access table.
@@ -35,7 +35,8 @@ export function authorizeRequest(
       return authorizeAdmin(guarded, clients);
     case "session":
     case "sign_in":
-      return authorizeConsole(guarded);
+      if (!hasConsole(guarded)) throw noSuchRoute();
+      return undefined;
     case "metrics":
       return authorizeMetrics(guarded, clients);
     case undefined:
@@ -68,11 +69,6 @@ function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefi
     clients.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
     throw error;
   }
-}
-
-/** Checks that a request can use the console. @throws {GatewayError} `not_found` otherwise */
-function authorizeConsole(guarded: GuardedRequest): undefined {
-  if (!hasConsole(guarded)) throw noSuchRoute();
 }
 
 function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTracker): OperatorRole {
@@ -167,14 +163,11 @@ export async function enterRefusal(
     & Pick<GuardedRequest, "gateway" | "requestId" | "record">
     & { caller: Caller },
 ): Promise<never> {
-  const endpoint = endpointOf(record);
-  if (!(error instanceof GatewayError) || !isMetered(endpoint)) throw error;
+  const observed = endpointOf(record);
+  const endpoint = METERED_ENDPOINTS.find((metered) => metered === observed);
+  if (!(error instanceof GatewayError) || endpoint === undefined) throw error;
   const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint, record });
   const status = endpoint === "messages" ? anthropicStatus(error) : error.status;
   await meter.fail(status, { code: error.kind === "forbidden" ? "permission" : "busy", ...error.refusal });
   throw error;
-}
-
-function isMetered(endpoint: ObservedEndpoint): endpoint is MeteredEndpoint {
-  return METERED_ENDPOINTS.some((metered) => metered === endpoint);
 }

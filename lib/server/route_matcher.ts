@@ -92,7 +92,7 @@ export function readTarget(request: Addressed): RequestTarget {
   }
   const segments = path.slice(1).split("/").map(decodeSegment);
   // A proxy that normalizes such a path would authorize a different path than the one served here.
-  if (path.includes("//") || segments.some((segment) => segment === "." || segment === "..")) {
+  if (path.includes("//") || segments.includes(".") || segments.includes("..")) {
     throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
   }
   return { path, segments, query: target.slice(path.length + 1) };

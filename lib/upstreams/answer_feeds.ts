@@ -34,44 +34,41 @@ const MAX_ANSWER_LENGTH = 2 * MAX_ANSWER_TEXT;
 
 const STREAM = { stream: true };
 
-/** Decodes the server-sent events of one answer into frames, without the gateway's key. */
-class FrameDecoder {
-  /** Removes the gateway's key; undefined if there is none. */
-  readonly #filter: ContentFilter | undefined;
+/**
+ * Returns a function that decodes the next bytes of an answer's server-sent events, or the end without `bytes`, into
+ * frames. It returns a promise if a frame is long.
+ * @param filter removes the gateway's key; undefined if there is none
+ */
+function frameDecoder(
+  filter: ContentFilter | undefined,
+): (bytes: Uint8Array | undefined) => Frame[] | Promise<Frame[]> {
   // The SSE reader removes a byte order mark at the start. The decoder itself would remove one at the start of each
   // read.
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  readonly #sse = new SseReader();
-
-  constructor(filter: ContentFilter | undefined) {
-    this.#filter = filter;
-  }
-
-  /** Decodes the next bytes, or the end of the answer without `bytes`. */
-  decode(bytes: Uint8Array | undefined): Frame[] {
-    const filter = this.#filter;
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const sse = new SseReader();
+  const runForKey = keepKey();
+  return (bytes) => {
     const frames = bytes === undefined
-      ? [...this.#sse.push(this.#decoder.decode()), ...this.#sse.end()]
-      : this.#sse.push(this.#decoder.decode(bytes, STREAM));
+      ? [...sse.push(decoder.decode()), ...sse.end()]
+      : sse.push(decoder.decode(bytes, STREAM));
+    let hasLong = false;
     for (const frame of frames) {
       // The data is JSON, in which a line break may be replaced by a space.
       if (frame.data.includes("\n")) frame.data = frame.data.replaceAll("\n", " ");
-      if (filter === undefined) continue;
-      frame.data = filter(frame.data);
-      if (frame.event !== undefined) frame.event = filter(frame.event);
+      if (filter !== undefined) {
+        frame.data = filter(frame.data);
+        if (frame.event !== undefined) frame.event = filter(frame.event);
+      }
+      hasLong ||= frame.data.length > LONG_TEXT_CHARS;
     }
-    return frames;
-  }
-}
-
-function isLong({ data }: Frame): boolean {
-  return data.length > LONG_TEXT_CHARS;
+    return hasLong ? runForKey(() => readLongFrames(frames)) : frames;
+  };
 }
 
 /** Parses the data of long frames in slices. */
 async function readLongFrames(frames: Frame[]): Promise<Frame[]> {
   for (const frame of frames) {
-    if (!isLong(frame)) continue;
+    if (frame.data.length <= LONG_TEXT_CHARS) continue;
     const parsed = await parseDocument(frame.data, { limits: ANSWER_LIMITS }).catch(() => undefined);
     frame.read = { parsed };
     await yieldToEventLoop();
@@ -89,45 +86,29 @@ function endReading(incoming: Incoming, isComplete: boolean): void {
 export class RelayTranslator {
   readonly #reader: Machine<Frame, ReplyEvent>;
   readonly #machine: RelayMachine;
-  #isOver = false;
-  #isComplete = false;
+  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
+  isOver = false;
+  /** True after the `finish` event. */
+  isComplete = false;
 
   constructor(reader: Machine<Frame, ReplyEvent>, machine: RelayMachine) {
     this.#reader = reader;
     this.#machine = machine;
   }
 
-  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** True after the `finish` event. */
-  get isComplete(): boolean {
-    return this.#isComplete;
-  }
-
-  /** Translates the next frames. */
-  push(frames: readonly Frame[]): Step {
+  /** Translates the next frames. @param areLast true at the end of the upstream's stream */
+  push(frames: readonly Frame[], areLast: boolean): Step {
     const step: Step = { frames: [], events: [], contentFrames: 0 };
     for (const frame of frames) {
-      this.#take(frame, step);
-      if (this.#isOver) break;
+      this.#take(this.#reader.push(frame), step, frame);
+      if (this.isOver) break;
     }
-    if (this.#isComplete) step.frames.push(...this.#machine.end());
+    if (areLast && !this.isOver) {
+      this.#take(this.#reader.end(), step);
+      this.isOver = true;
+    }
+    if (this.isComplete) step.frames.push(...this.#machine.end());
     return step;
-  }
-
-  /** Handles the end of the upstream's stream. Adds the resulting frames and events to the last step. */
-  end(step: Step): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    for (const event of this.#reader.end()) {
-      step.events.push(event);
-      if (event.type === "error") step.frames.push(...this.#machine.fail(event.error));
-      if (event.type === "finish") this.#isComplete = true;
-    }
-    if (this.#isComplete) step.frames.push(...this.#machine.end());
   }
 
   /** Returns the frames that end the answer with an error. */
@@ -135,20 +116,20 @@ export class RelayTranslator {
     return this.#machine.fail(error);
   }
 
-  #take(frame: Frame, step: Step): void {
-    const events = this.#reader.push(frame);
+  /** Adds events, and the frame that they were read from, to a step. */
+  #take(events: readonly ReplyEvent[], step: Step, frame?: Frame): void {
     let error: GatewayError | undefined;
     let hasContent = false;
     for (const event of events) {
       step.events.push(event);
       if (event.type !== "start") hasContent = true;
       if (event.type === "error") error ??= event.error;
-      if (event.type === "finish") this.#isComplete = true;
-      if (event.type === "finish" || event.type === "error") this.#isOver = true;
+      if (event.type === "finish") this.isComplete = true;
+      if (event.type === "finish" || event.type === "error") this.isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
     // Others, such as marks, are not relayed: clients would try to parse them.
-    else if (isObjectFrame(frame)) {
+    else if (frame !== undefined && isObjectFrame(frame)) {
       for (const passed of this.#machine.push(frame)) step.frames.push(passed);
     }
     if (hasContent) step.contentFrames = step.frames.length;
@@ -161,19 +142,17 @@ export function relayFeed(
   filter: ContentFilter | undefined,
   translator: RelayTranslator,
 ): FrameFeed {
-  const decoder = new FrameDecoder(filter);
-  const runForKey = keepKey();
+  const decode = frameDecoder(filter);
   let over = false;
 
   function take(bytes: Uint8Array | undefined): Step | Promise<Step> {
     over = bytes === undefined;
-    const frames = decoder.decode(bytes);
-    return frames.some(isLong) ? runForKey(() => readLongFrames(frames)).then(pass) : pass(frames);
+    const frames = decode(bytes);
+    return Array.isArray(frames) ? pass(frames) : frames.then(pass);
   }
 
   function pass(frames: Frame[]): Step {
-    const step = translator.push(frames);
-    if (over) translator.end(step);
+    const step = translator.push(frames, over);
     if (translator.isOver) {
       over = true;
       endReading(incoming, translator.isComplete);
@@ -210,7 +189,7 @@ export function translatedFeed(
   filter: ContentFilter | undefined,
   { reader, restore, estimator, inClientTerms }: EventTranslation,
 ): EventFeed {
-  const decoder = new FrameDecoder(filter);
+  const decode = frameDecoder(filter);
   const runForKey = keepKey();
   /** True after the end of the answer. */
   let over = false;
@@ -228,8 +207,8 @@ export function translatedFeed(
   /** @returns undefined if the bytes contain no event */
   function takeOnce(bytes: Uint8Array | undefined): Promise<ReplyEvent[] | undefined> | ReplyEvent[] | undefined {
     ended = bytes === undefined;
-    const frames = decoder.decode(bytes);
-    return frames.some(isLong) ? runForKey(() => readLongFrames(frames)).then(takeLong) : pass(frames);
+    const frames = decode(bytes);
+    return Array.isArray(frames) ? pass(frames) : frames.then(takeLong);
   }
 
   /**

@@ -2,7 +2,6 @@
 import { type Fault, GatewayError, type VendorError } from "../errors.ts";
 import {
   isObject,
-  type Json,
   type JsonDocument,
   type JsonLimits,
   type JsonObject,
@@ -41,12 +40,12 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
 
 /** Returns true if an answer is a stream of events, by its media type. */
 export function isEventStream(incoming: Pick<Incoming, "header">): boolean {
-  return hasMediaType(incoming, /^text\/event-stream\b/i);
+  return /^text\/event-stream\b/i.test(incoming.header("content-type") ?? "");
 }
 
 /** Returns the error for an answer that is not a stream of events. Some hosts send errors as JSON with status 200. */
 export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
-  const isReadable = hasMediaType(incoming, /^(?:application\/json|text\/html)\b/i);
+  const isReadable = /^(?:application\/json|text\/html)\b/i.test(incoming.header("content-type") ?? "");
   const text = isReadable ? await incoming.text(ERROR_BYTES).catch(() => "") : "";
   const body = (await parseAnswer(text))?.value;
   const first = Array.isArray(body) ? body[0] : body;
@@ -59,10 +58,6 @@ export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): 
 function unreadable(expected: string, status: number, text: string): GatewayError {
   const vendor = describePage(status, text);
   return new GatewayError("upstream", `Cannot read the upstream's answer: expected ${expected}`, { vendor });
-}
-
-function hasMediaType(incoming: Pick<Incoming, "header">, type: RegExp): boolean {
-  return type.test(incoming.header("content-type") ?? "");
 }
 
 /** Reads an answer with another status than 200, and returns its error. */
@@ -78,7 +73,11 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const body = (await parseAnswer(text))?.value;
   const read = codec.readError(status, body);
   const fault = read.fault ?? faultOf(read, status);
-  const vendor = vendorError(incoming, body ?? text);
+  const requestId = requestIdOf(incoming);
+  const vendor: VendorError = {
+    ...describeVendorError(status, body ?? text),
+    ...(requestId !== undefined && { requestId }),
+  };
   if (fault === "access") {
     return new GatewayError("upstream", FORBIDDEN, {
       code: "upstream_refused",
@@ -93,11 +92,6 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
   return error.with({ retryAfterMs });
-}
-
-function vendorError(incoming: Incoming, body: Json): VendorError {
-  const requestId = requestIdOf(incoming);
-  return { ...describeVendorError(incoming.status, body), ...(requestId !== undefined && { requestId }) };
 }
 
 /** Returns the vendor's id of a request; `undefined` if there is none, or if it is not safe to log. */

@@ -38,7 +38,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport } = options;
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
   const filter = contentFilter(options.key);
-  const { prepare, issuerOf, protocolFor, minTokens } = createAttemptMaker(options, filter);
+  const { prepare, ...routes } = createAttemptMaker(options, filter);
   const addresses: Partial<Record<Protocol, string>> = {};
 
   async function generate(call: Call): Promise<Answer> {
@@ -112,9 +112,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   return {
     checksContext: true,
-    issuerOf,
-    protocolFor,
-    minTokens,
+    ...routes,
     generate,
     close: () => transport.close(),
   };

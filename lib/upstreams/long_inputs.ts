@@ -1,7 +1,8 @@
 /** Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it. */
 import type { ContentBlock, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseDocument, writeEachSliced } from "../json/mod.ts";
+import { isObject, JsonError, type JsonObject, parseDocument, writeEachSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
+import { objectOf, objectsOf } from "../protocols/members.ts";
 import type { Origin, UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { WholeAnswer } from "./answers.ts";
 import { objectText } from "../protocols/gemini/write_function_responses.ts";
@@ -47,16 +48,10 @@ function inputsOf(answer: JsonObject, protocol: Protocol): JsonObject[] {
     ? objectsOf(answer.content).map(({ input }) => input)
     : protocol === "gemini"
     ? objectsOf(answer.candidates).flatMap(({ content }) =>
-      objectsOf(isObject(content) ? content.parts : undefined).map(({ functionCall }) =>
-        isObject(functionCall) ? functionCall.args : undefined
-      )
+      objectsOf(objectOf(content)?.parts).map(({ functionCall }) => objectOf(functionCall)?.args)
     )
     : [];
   return inputs.filter(isObject);
-}
-
-function objectsOf(list: Json | undefined): JsonObject[] {
-  return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
 /** A message or a reply. */

@@ -7,7 +7,6 @@ import { documentSize, isObject, type Json } from "../json/mod.ts";
 import type { ContentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { HttpUpstreamOptions } from "./http_upstream.ts";
-import { readLongInputs } from "./long_inputs.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { relayAttempt } from "./relay_attempt.ts";
@@ -48,10 +47,8 @@ export function createAttemptMaker(
     const attemptOptions = { protocol, quirk, origin: tier === undefined ? origin : { ...origin, tier }, filter };
     try {
       if (canRelay(call, route)) return relayAttempt(call, attemptOptions);
-      const { translationAttempt, writeBody } = translations ??= await import("./translation_attempt.ts");
-      const prompt = await readLongInputs(call.prompt, protocol);
-      const attempt = await translationAttempt(call, prompt, attemptOptions);
-      return { ...attempt, body: await writeBody(attempt.body, call) };
+      const { translationAttempt } = translations ??= await import("./translation_attempt.ts");
+      return await translationAttempt(call, attemptOptions);
     } catch (error) {
       throw unfitError(error);
     }

@@ -54,12 +54,6 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
   const kind = transportKindFor(options);
   let usesFetch = false;
 
-  function fallBack(reason: string): void {
-    if (usesFetch) return;
-    usesFetch = true;
-    onFallback(reason);
-  }
-
   /** Returns a transport that uses HTTP/1.1 until the host refuses it, then `fetch`. */
   function openHttp1(options: TransportOptions): Transport {
     const client = createHttp1Transport({ ...options, guard });
@@ -82,7 +76,8 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           if (error.fault === "stale") request = { ...request, fresh: true };
           else if (configured === "http1" || !(error.cause instanceof HttpVersionError)) throw error;
           else {
-            fallBack(error.cause.message);
+            if (!usesFetch) onFallback(error.cause.message);
+            usesFetch = true;
             // A stream that was read cannot be sent again. The host has not processed the request, so another target
             // may be tried.
             if (request.body instanceof ReadableStream) throw error;

@@ -12,10 +12,9 @@ import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 import { restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
 import type { Answer, Call, EventFeed, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
-import { readReply } from "./long_inputs.ts";
+import { readLongInputs, readReply } from "./long_inputs.ts";
 import { UsageEstimator } from "./estimates.ts";
 import { cutAtLimit } from "./output_limit.ts";
-import type { ResendableBody } from "./transport.ts";
 
 /** Target of a translation. */
 export interface Destination extends Omit<WriteTarget, "dialect"> {
@@ -61,27 +60,27 @@ function* translateSteps(
   return { body, restore, ...(limit !== undefined && { limit }) };
 }
 
-/** A translated request whose body is still a value. */
-export type UnwrittenAttempt = Omit<UpstreamAttempt, "body"> & { body: JsonObject };
-
-/** Translates a prompt in slices. Its long arguments must already be parsed. */
+/** Translates the prompt of a call in slices. @throws {GatewayError} as `translatePrompt` */
 export async function translationAttempt(
   call: Call,
-  prompt: Prompt,
   { protocol, quirk, origin, filter }: UpstreamAttemptOptions,
-): Promise<UnwrittenAttempt> {
-  const { target, model: row, dropped } = call;
+): Promise<UpstreamAttempt> {
+  const { target, model: row, dropped, client } = call;
+  const prompt = await readLongInputs(call.prompt, protocol);
   const destination = { protocol, model: target.model, row, issuer: origin.issuer, quirk, dropped };
   const { body, restore, limit } = await runSlicedNow(translateSteps(prompt, destination));
   const codec = UPSTREAM_CODECS[protocol];
-  const mapError = (error: GatewayError) => inClientTerms(error, protocol, call.client.responseContext);
+  const mapError = (error: GatewayError) => inClientTerms(error, protocol, client.responseContext);
   const answered = (feed: EventFeed): Answer => ({
     type: "events",
     feed: limit === undefined ? feed : cutAtLimit(feed, limit),
   });
+  // Long texts are copied from the client's body, which is faster than encoding them again.
+  const { utf8 } = client.body;
+  const copied = utf8 && writeWithRawSpans(body, utf8);
   return {
     protocol,
-    body,
+    body: copied === undefined ? await writeJsonSliced(body) : [copied],
     inClientTerms: mapError,
     stream(incoming) {
       const machines = {
@@ -97,11 +96,4 @@ export async function translationAttempt(
       return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
     },
   };
-}
-
-/** Writes a translated body. Long texts are copied from the client's body, which is faster than encoding them again. */
-export async function writeBody(body: JsonObject, { client }: Call): Promise<ResendableBody> {
-  const { utf8 } = client.body;
-  const copied = utf8 && writeWithRawSpans(body, utf8);
-  return copied === undefined ? await writeJsonSliced(body) : [copied];
 }

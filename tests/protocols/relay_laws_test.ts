@@ -139,12 +139,11 @@ function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Fr
   const translator = new RelayTranslator(reader, RELAYS[protocol].machine(responseContextOf(protocol)));
   const steps: Step[] = [];
   for (const frame of frames) {
-    steps.push(translator.push([frame]));
+    steps.push(translator.push([frame], false));
     if (translator.isOver) break;
   }
-  const last: Step = { frames: [], events: [] };
-  translator.end(last);
-  return [...steps, last].flatMap(({ frames }) => frames);
+  if (!translator.isOver) steps.push(translator.push([], true));
+  return steps.flatMap(({ frames }) => frames);
 }
 
 const ENDS: Readonly<Record<Protocol, RegExp>> = {

@@ -3,6 +3,7 @@ import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { TargetMeasurement } from "../../lib/request/attempts.ts";
 import type { Health } from "../../lib/routing/health.ts";
+import type { Attempt } from "../../lib/routing/retry.ts";
 
 const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };
 const ERROR: ReplyEvent = { type: "error", error: new GatewayError("overloaded", "busy") };
@@ -19,15 +20,15 @@ function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[
     recordSpeed: (_: unknown, measured: unknown) => reports.push(measured),
     report: (_: unknown, outcome: { type: string }) => reports.push(outcome.type),
   } as unknown as Health;
-  const permit = { target: { upstream: "one", model: "m" } } as never;
+  const target = { upstream: "one", model: "m" };
   const measurement = new TargetMeasurement({
-    health,
-    monotonic: () => now,
-    permit,
+    attempt: { model: { id: "acme/one" }, target, permit: { target } } as Attempt,
     begunAt: 0,
+    requestId: "r",
+    entry: { recordBreak: ({ message }) => void reports.push(message) },
+    gateway: { health, monotonic: () => now, now: () => 0, log: () => {} },
+    signal: isAborted ? AbortSignal.abort() : new AbortController().signal,
     answered: () => reports.push("answered"),
-    isAborted: () => isAborted,
-    brokeOff: (error) => reports.push((error as Error).message),
   });
   for (const step of steps) {
     now += 500;

@@ -4,7 +4,7 @@ import { createLedger } from "../../lib/billing/ledger.ts";
 import { Meter } from "../../lib/billing/meter.ts";
 import { pricesAt } from "../../lib/billing/price.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { modelSchema } from "../../lib/catalog/model.ts";
+import { modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { StreamMeter } from "../../lib/request/stream_meter.ts";
 import { TargetMeasurement } from "../../lib/request/attempts.ts";
@@ -66,25 +66,21 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
     meter,
     backgroundTasks,
     codec: chat,
-    isEstimate: () => false,
+    prompt: { messages: [] },
     countInput,
-    wantsUsage: false,
     request,
     noteFailure: (error) => void failures.push(error),
   });
+  const [target] = model.targets as [Target];
+  const permit = { target, key: "a", isTrial: false, tickets: { all: { epoch: 0 }, client: undefined } };
   const measurement = new TargetMeasurement({
-    health: forgivingHealth(),
-    monotonic,
-    permit: {
-      target: { upstream: "one", model: "m" },
-      key: "a",
-      isTrial: false,
-      tickets: { all: { epoch: 0 }, client: undefined },
-    },
+    attempt: { model, target, permit },
     begunAt: 0,
+    requestId: "a",
+    entry: meter.entry,
+    gateway: { health: forgivingHealth(), monotonic, now, log },
+    signal: AbortSignal.abort(),
     answered: () => {},
-    isAborted: () => true,
-    brokeOff: () => {},
   });
   return {
     stream,

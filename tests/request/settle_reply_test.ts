@@ -30,7 +30,7 @@ Deno.test("unreported tokens are counted, and so are reported zeros if the gatew
   ];
   for (const [name, usage, says, expected, source] of cases) {
     const charged = await readTokens({ usage, finish: "end" }, {
-      isEstimate: () => false,
+      prompt: { messages: [] },
       countInput: () => Promise.resolve(COUNTED.prompt),
       countOutput: () => Promise.resolve(says === "text" ? output : { completion: says.length, reasoning: 0 }),
     });
@@ -48,7 +48,7 @@ Deno.test("a refusal with zero output tokens is accepted, unless its prompt has 
   ];
   for (const [name, usage, expected, source] of cases) {
     const charged = await readTokens({ usage, finish: "refusal" }, {
-      isEstimate: () => false,
+      prompt: { messages: [] },
       countInput: () => Promise.resolve(prompt),
       countOutput: () => Promise.resolve(output),
     });
@@ -67,7 +67,12 @@ Deno.test("an input that had to be estimated is named so, and only where it is b
   ];
   for (const [usage, source] of cases) {
     const charged = await readTokens({ usage, finish: "end" }, {
-      isEstimate: () => true,
+      prompt: {
+        messages: [{
+          blocks: [{ type: "media", media: { kind: "url", url: "https://acme.test/a.png" } }],
+          role: "user",
+        }],
+      },
       countInput: () => Promise.resolve(7),
       countOutput: () => Promise.resolve({ completion: 2, reasoning: 0 }),
     });

@@ -4,7 +4,7 @@ import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/error
 import type { Health } from "../../lib/routing/health.ts";
 import { HealthTracker } from "../../lib/routing/health_tracker.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
-import { type Attempt, attemptTargets, backoffMs } from "../../lib/routing/retry.ts";
+import { type Attempt, type AttemptOptions, backoffMs, TargetAttempts } from "../../lib/routing/retry.ts";
 import { RetryBudget } from "../../lib/routing/target_statistics.ts";
 import { seeded } from "../support/random.ts";
 import { skipInQuick } from "../support/skip.ts";
@@ -37,7 +37,7 @@ interface World {
   sentTo: [upstream: string, at: number][];
   scripts: Record<string, Script>;
   /** Sends a request. Resolves with the name of the upstream that answered. */
-  send(choices: readonly Choice[], more?: Partial<Parameters<typeof attemptTargets>[0]>): Promise<string>;
+  send(choices: readonly Choice[], more?: Partial<AttemptOptions<string>>): Promise<string>;
 }
 
 function world(scripts: Record<string, Script>, { next: random } = seeded(1)): World {
@@ -49,7 +49,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
     health: new HealthTracker({ breaker: BREAKER, monotonic, now: monotonic, random, later: time.later }),
     sentTo: [],
     send(choices, more = {}) {
-      return attemptTargets<string>({
+      return new TargetAttempts<string>({
         choices,
         key: "k1",
         health: self.health,
@@ -66,7 +66,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
           if (failed !== undefined) throw failed;
           return upstream;
         },
-      });
+      }).run();
     },
   };
   return self;
@@ -135,7 +135,7 @@ Deno.test("a request that does not fit its target is not an attempt", async () =
   assertEquals((await once(scripts, choicesOf(model("m", ...names)))).slice(0, 2), ["e", "a b c d e"]);
 });
 
-Deno.test("attemptTargets() makes at most as many attempts as configured", async () => {
+Deno.test("TargetAttempts makes at most as many attempts as configured", async () => {
   const fails: Script = () => error("upstream");
   for (const most of [1, 2, 3, 4]) {
     const [, sentTo] = await once(
@@ -212,7 +212,7 @@ Deno.test("the last attempt goes to an available target that was not tried yet",
       const choices = choicesOf(row).sort(() => random() - 0.5);
       const sentTo: string[] = [];
       let isOver = false;
-      const sent = attemptTargets({
+      const sent = new TargetAttempts({
         choices,
         key: "k1",
         health,
@@ -236,7 +236,7 @@ Deno.test("the last attempt goes to an available target that was not tried yet",
           const failed = await scripts[target.upstream]?.(time);
           if (failed !== undefined) throw failed;
         },
-      }).catch(() => {}).finally(() => isOver = true);
+      }).run().catch(() => {}).finally(() => isOver = true);
       while (!isOver) await time.run(time.now + 200);
       await sent;
     }

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { ByteBuffer, readPieces } from "../../lib/server/read_bytes.ts";
+import { simulateTime } from "../support/simulated_time.ts";
 
 Deno.test("ByteBuffer joins pieces of any size", () => {
   const text = new TextEncoder().encode("0123456789".repeat(20));
@@ -57,4 +58,25 @@ Deno.test("readPieces does not read on after the announced length", async () => 
     await readPieces(stream, { pace, length, take: (piece) => void (bytes += piece.length) });
     assertEquals({ read, bytes, isCancelled }, { read: reads, bytes: 6, isCancelled: length !== undefined });
   }
+});
+
+Deno.test("readPieces does not count the time for which a taker is busy", async () => {
+  using time = simulateTime(0);
+  const pace = { gapMs: 1_000, graceMs: 2_000, minBytesPerSecond: 1, totalMs: 60_000 };
+  let [sender, ended] = [undefined as ReadableStreamDefaultController<Uint8Array> | undefined, ""];
+  const taken = Promise.withResolvers<void>();
+  const stream = new ReadableStream<Uint8Array>({ start: (controller) => void (sender = controller) });
+  const takers = [() => taken.promise, () => {}, () => {}];
+  readPieces(stream, { pace, take: () => takers.shift()?.() }).catch(({ kind }) => ended = kind);
+  sender?.enqueue(new Uint8Array(1));
+  await time.pass(5_000);
+  taken.resolve();
+  for (let pieces = 0; pieces < 2; pieces++) {
+    await time.pass(900);
+    assertEquals(ended, "");
+    sender?.enqueue(new Uint8Array(0));
+  }
+  // The gap would last until 7,800, the grace time of the whole body lasts until 7,000.
+  await time.pass(300);
+  assertEquals(ended, "too_slow");
 });

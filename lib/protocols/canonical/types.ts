@@ -343,6 +343,11 @@ export type ReplyEvent =
   | { type: "finish"; reason: FinishReason; stopSequence?: string; usage: TokenUsage }
   | { type: "error"; error: GatewayError };
 
+/** Returns the event of a piece of text; none for an empty piece. */
+export function deltaOf(index: number, text: string): ReplyEvent[] {
+  return text === "" ? [] : [{ type: "delta", index, text }];
+}
+
 /** A synchronous state machine for a stream. Call `push` for each input, then `end` once. */
 export interface Machine<In, Out> {
   push(input: In): Out[];

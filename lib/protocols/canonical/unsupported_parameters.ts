@@ -29,7 +29,12 @@ export class UnsupportedParameters {
   add(name: string): void {
     if (this.#added?.has(name) === true) return;
     (this.#added ??= new Set()).add(name);
-    (this.#names ??= new Set()).add(this.#client === undefined ? name : clientParameterName(name, this.#client));
+    (this.#names ??= new Set()).add(this.nameOf(name));
+  }
+
+  /** Returns the client's own name for a parameter. */
+  nameOf(name: string): string {
+    return this.#client === undefined ? name : clientParameterName(name, this.#client);
   }
 
   /** The names in the order of their addition. */

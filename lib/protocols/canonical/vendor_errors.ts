@@ -12,6 +12,19 @@ export const VENDOR_ERRORS = {
   upstream: "The model's vendor failed to answer",
 } as const satisfies Partial<Record<ErrorKind, string>>;
 
+/** Kinds by HTTP status, without those of OpenAI's protocols, which vendors use otherwise. */
+export const KIND_BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
+  [400, "invalid"],
+  [404, "not_found"],
+  [408, "timeout"],
+  [413, "too_large"],
+  [422, "invalid"],
+  [429, "exhausted"],
+  [503, "overloaded"],
+  [504, "timeout"],
+  [529, "overloaded"],
+]);
+
 /** Message for a key of the gateway that the vendor refused. */
 export const REFUSED_CREDENTIALS = "The model's vendor refused the gateway's credentials";
 

@@ -1,10 +1,10 @@
 /** Reads the body of a chat request. */
-import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
+import type { ContentBlock, Message, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isInteger, isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
-import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
+import { booleanOf, numberOf, objectOf, present, readOutputFormat, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
 import { unknownIn, usesLegacyFunctions } from "./members.ts";
 import { readMessages } from "./read_messages.ts";
@@ -54,6 +54,7 @@ export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () 
 function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages" | "tools"> {
   const stream = body.stream === true;
   const endUser = stringOf(body.safety_identifier);
+  const format = objectOf(body.response_format);
   const hasChoice = body.tool_choice !== undefined || body.function_call !== undefined;
   const asksForReasoning = (body.reasoning ?? body.reasoning_effort ?? body.include_reasoning) !== undefined;
   return {
@@ -63,7 +64,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
       parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
       maxTokens: readMaxTokens(body),
       reasoning: asksForReasoning ? readReasoningOptions(body) : undefined,
-      format: readFormat(body.response_format),
+      format: readOutputFormat(format, format && (objectOf(format.json_schema) ?? {})),
       n: numberOf(body.n),
       includeUsage: readIncludeUsage(body, stream),
       openRouter: isForOpenRouter(body) || undefined,
@@ -113,30 +114,6 @@ function readSampling(body: JsonObject): Sampling {
     logprobs,
     topLogprobs,
   });
-}
-
-function readFormat(value: Json | undefined): OutputFormat | undefined {
-  const format = objectOf(value);
-  switch (format?.type) {
-    case "text":
-    case "json_object":
-      return { type: format.type };
-    case "json_schema": {
-      const inner = objectOf(format.json_schema) ?? {};
-      return {
-        type: "json_schema",
-        // An empty schema allows every JSON value, as a missing one does.
-        schema: objectOf(inner.schema) ?? {},
-        ...present({
-          name: stringOf(inner.name),
-          description: stringOf(inner.description),
-          strict: booleanOf(inner.strict),
-        }),
-      };
-    }
-    default:
-      return undefined;
-  }
 }
 
 function readIncludeUsage(body: JsonObject, stream: boolean): boolean | undefined {

@@ -48,7 +48,8 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
       ...writeEffort(context),
       ...writeFormat(prompt.format),
       ...(prompt.n !== undefined && { n: prompt.n }),
-      ...writeStream(prompt.stream, stream_options),
+      // The usage is always requested, because billing needs it.
+      ...(prompt.stream && { stream: true, stream_options: { ...objectOf(stream_options), include_usage: true } }),
       ...writeEndUser(prompt.user, user),
     },
     keepListed(unknownMembers, context),
@@ -113,11 +114,6 @@ function writeFormat(format: OutputFormat | undefined): JsonObject {
   };
 }
 
-/** Writes the options of the stream, for spreading. The usage is always requested, because billing needs it. */
-function writeStream(stream: boolean, options: Json | undefined): JsonObject {
-  return stream ? { stream: true, stream_options: { ...objectOf(options), include_usage: true } } : {};
-}
-
 /** Writes the end user's id as `user`; if the client has sent two ids, as `safety_identifier` beside its own `user`. */
 function writeEndUser(user: string | undefined, olderId: Json | undefined): JsonObject {
   if (user === undefined) return {};
@@ -142,14 +138,10 @@ function* writeMessages(context: ChatWriteContext): Generator<void, JsonObject[]
     }
     if (message.role === "assistant") written.push(writeAssistant(message, context));
     else if (message.role === "user") written.push(...writeUser(message, context));
-    else written.push(writeSystem(message, context));
+    // The role of a client's `developer` message is among its unknown members.
+    else written.push(withMembers({ role: "system", content: writeContent(message.blocks, context) }, message));
   }
   return written;
-}
-
-/** Writes a system message. The role of a client's `developer` message is among its unknown members. */
-function writeSystem(message: Message, context: ChatWriteContext): JsonObject {
-  return withMembers({ role: "system", content: writeContent(message.blocks, context) }, message);
 }
 
 function writeUser(message: Message, context: ChatWriteContext): JsonObject[] {

@@ -1,5 +1,6 @@
 /** Reads errors of Google: `{error: {code, message, status, details}}`, sometimes in an array. */
 import {
+  KIND_BY_STATUS,
   MAX_ERROR_MESSAGE,
   REFUSED_CREDENTIALS,
   VENDOR_ERRORS,
@@ -62,7 +63,7 @@ function toError(error: JsonObject, status: number): GatewayError {
   if (isOperatorError) {
     return new GatewayError("upstream", REFUSED_CREDENTIALS, { cause, ...(isRefusedKey && { fault: "key" }) });
   }
-  const kind = KIND_BY_STATUS_NAME.get(name ?? "") ?? kindOf(status);
+  const kind = KIND_BY_STATUS_NAME.get(name ?? "") ?? KIND_BY_STATUS.get(status) ?? "upstream";
   // Google's other messages name projects and quotas, so they are only logged.
   const clientMessage = kind === "invalid" ? redactShapes(message, MAX_ERROR_MESSAGE) : "";
   const retryAfterMs = readDelay(details);
@@ -76,15 +77,6 @@ function toError(error: JsonObject, status: number): GatewayError {
       cause,
     },
   );
-}
-
-function kindOf(status: number): ErrorKind {
-  if (status === 404) return "not_found";
-  if (status === 408 || status === 504) return "timeout";
-  if (status === 413) return "too_large";
-  if (status === 429) return "exhausted";
-  if (status === 503) return "overloaded";
-  return status === 400 || status === 422 ? "invalid" : "upstream";
 }
 
 /** Returns the delay of a `RetryInfo`, such as `34.07s`, in milliseconds. */

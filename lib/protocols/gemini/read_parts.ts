@@ -76,7 +76,7 @@ export function* readModelParts(
       blocks.push(signatureBlock(nativeSignature));
       return;
     }
-    const others = blocks.splice(start).filter((block) => !isUnsigned(block));
+    const others = blocks.splice(start).filter((block) => block.type !== "reasoning" || block.signature !== undefined);
     start += others.length;
     blocks.push(...others, ...signature.filter((block) => !isSeen(block, seen)));
   }
@@ -119,10 +119,6 @@ function checkData(part: JsonObject, param: string): string | undefined {
     dataMember = name;
   }
   return dataMember;
-}
-
-function isUnsigned(block: ContentBlock): boolean {
-  return block.type === "reasoning" && block.signature === undefined;
 }
 
 /** True for signed reasoning that another part of the content contained, too. */

@@ -30,7 +30,8 @@ export function readTools(value: Json | undefined): Tool[] {
 function readDeclaration(declaration: JsonObject): Tool {
   const description = stringOf(declaration.description);
   const jsonSchema = objectOf(declaration.parametersJsonSchema);
-  const openapiSchema = readOpenapi(declaration.parameters);
+  const openapi = objectOf(declaration.parameters);
+  const openapiSchema = openapi && readSchema(openapi);
   if (jsonSchema !== undefined && openapiSchema !== undefined) {
     throw new GatewayError("invalid", "Cannot use both parameters and parametersJsonSchema", { param: "tools" });
   }
@@ -42,11 +43,6 @@ function readDeclaration(declaration: JsonObject): Tool {
     ...(parameters !== undefined && { parameters }),
     ...collectUnknownMembers("gemini", declaration, { modelled: DECLARATION_MEMBERS }),
   };
-}
-
-function readOpenapi(value: Json | undefined): JsonObject | undefined {
-  const schema = objectOf(value);
-  return schema && readSchema(schema);
 }
 
 /** Reads `toolConfig.functionCallingConfig`; returns undefined if it sets no mode. */

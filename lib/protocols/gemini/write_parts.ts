@@ -5,16 +5,12 @@ import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/type
 import type { JsonObject } from "../../json/mod.ts";
 import { PRECEDING_TEXT_SIGNATURE_ID, type ReasoningBlock, sealReasoning, TEXT_SIGNATURE_ID } from "./signatures.ts";
 
-/** True if the client asked for the model's thoughts. */
-function showsThoughts({ reasoning }: Pick<Prompt, "reasoning">): boolean {
-  return reasoning?.display === "summarized" || reasoning?.display === "full";
-}
-
 /**
  * Turns the events of an answer into parts. A call is written when it is complete. Signatures are on the parts after
  * the reasoning: Google's as they are, others in an envelope that contains the reasoning.
  */
 export class PartWriter {
+  /** True if the client asked for the model's thoughts. */
   readonly #showsThoughts: boolean;
   #block: OpenBlock | undefined;
   #deltas: string[] = [];
@@ -24,15 +20,11 @@ export class PartWriter {
   #textSignature: string | undefined;
   /** Google's signatures by call id. */
   readonly #callSignatures = new Map<string, string>();
-  #refused = false;
-
-  constructor(prompt: Pick<Prompt, "reasoning">) {
-    this.#showsThoughts = showsThoughts(prompt);
-  }
-
   /** True if the answer has a refusal. */
-  get refused(): boolean {
-    return this.#refused;
+  refused = false;
+
+  constructor({ reasoning }: Pick<Prompt, "reasoning">) {
+    this.#showsThoughts = reasoning?.display === "summarized" || reasoning?.display === "full";
   }
 
   /** Returns the parts of an event. */
@@ -58,7 +50,7 @@ export class PartWriter {
     switch (this.#block?.type) {
       case "refusal":
       case "text":
-        this.#refused ||= this.#block.type === "refusal";
+        this.refused ||= this.#block.type === "refusal";
         return [{ text, ...this.#signText() }];
       case "reasoning":
         this.#deltas.push(text);

@@ -189,7 +189,9 @@ function readDocument(block: JsonObject, path: string, context: ReadContext): Co
 
 function readDocumentSource(source: JsonObject, path: string): Media {
   const text = source.type === "text" ? source.data : source.type === "content" ? source.content : undefined;
-  if (typeof text === "string") return { kind: "bytes", base64: encodeText(text), mediaType: "text/plain" };
+  if (typeof text === "string") {
+    return { kind: "bytes", base64: Buffer.from(text).toString("base64"), mediaType: "text/plain" };
+  }
   const media = readSource(source, path);
   // In this protocol the document at a URL is a PDF. A URL without a media type would count as an image.
   return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
@@ -236,11 +238,6 @@ function checkInnerFiles(content: Json | undefined, path: string, { permissions 
 
 function fileError(param: string): GatewayError {
   return new GatewayError("invalid", `Cannot use a file id: ${sendContent("the content")}`, { param });
-}
-
-/** Encodes UTF-8 text as base64. */
-function encodeText(text: string): string {
-  return Buffer.from(text).toString("base64");
 }
 
 /** Writes the inputs of a conversation's calls as JSON text, in steps. */

@@ -1,5 +1,6 @@
 /** Reads errors of upstreams that speak messages, in place of an answer or inside one. */
 import {
+  KIND_BY_STATUS,
   MAX_ERROR_MESSAGE,
   NO_CREDIT,
   REFUSED_CREDENTIALS,
@@ -18,19 +19,6 @@ const KIND_BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | un
   ["overloaded_error", "overloaded"],
   ["timeout_error", "timeout"],
   ["not_found_error", "not_found"],
-]);
-
-/** Kinds by HTTP status. */
-const KIND_BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
-  [400, "invalid"],
-  [404, "not_found"],
-  [408, "timeout"],
-  [413, "too_large"],
-  [422, "invalid"],
-  [429, "exhausted"],
-  [503, "overloaded"],
-  [504, "timeout"],
-  [529, "overloaded"],
 ]);
 
 /** Messages for errors of the key or the account, by type. They concern the operator, so their kind is `upstream`. */
@@ -78,7 +66,9 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   const operatorError = OPERATOR_ERRORS.get(type) ?? OPERATOR_ERRORS.get(OPERATOR_ERROR_BY_STATUS.get(status));
   if (operatorError !== undefined) return new GatewayError("upstream", operatorError, { cause });
   const kind = KIND_BY_TYPE.get(type) ??
-    (status === undefined ? "upstream" : KIND_BY_STATUS.get(status) ?? otherKind(status));
+    (status === undefined
+      ? "upstream"
+      : KIND_BY_STATUS.get(status) ?? (status >= 400 && status < 500 ? "invalid" : "upstream"));
   const thread = threadCode(error);
   if (kind !== "invalid" && thread === undefined) {
     const code = kind === "not_found" ? { code: "model_not_found" } : {};
@@ -98,8 +88,4 @@ function threadCode(error: Json | undefined): string | undefined {
   const details = isObject(error) ? error.details : undefined;
   const code = isObject(details) ? details.error_code : undefined;
   return typeof code === "string" && /^thread_[a-z_]{1,64}$/.test(code) ? code : undefined;
-}
-
-function otherKind(status: number): ErrorKind {
-  return status >= 400 && status < 500 ? "invalid" : "upstream";
 }

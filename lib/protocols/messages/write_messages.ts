@@ -32,12 +32,12 @@ export function* writeMessages(
   const drafts = yield* joinMessages(prompt.messages.slice(leading), target.row.features?.system_messages === true);
   return {
     ...(system.length > 0 && { system: shortestContent(system) }),
-    messages: drafts.map(writeJoined),
+    messages: drafts.map(({ role, content, unknownMembers }) => ({
+      ...unknownMembers,
+      role,
+      content: shortestContent(content),
+    })),
   };
-}
-
-function writeJoined({ role, content, unknownMembers }: MessageDraft): JsonObject {
-  return { ...unknownMembers, role, content: shortestContent(content) };
 }
 
 /**

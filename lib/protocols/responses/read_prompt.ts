@@ -1,10 +1,10 @@
 /** Reads the body of a responses request. */
 import { effortOf } from "../canonical/effort.ts";
-import type { OutputFormat, Prompt, Reasoning, Sampling } from "../canonical/types.ts";
+import type { Prompt, Reasoning, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
+import { booleanOf, listOf, numberOf, objectOf, present, readOutputFormat, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
 import { LOGPROBS } from "./include.ts";
@@ -63,7 +63,7 @@ function readContents(body: JsonObject, permissions?: ClientPermissions): Pick<P
 
 function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
   const reasoning = readReasoning(body);
-  const fallbacks = listOf(body.models).filter((model) => typeof model === "string");
+  const fallbacks = textsOf(body.models);
   return {
     protocol: "responses",
     model: stringOf(body.model) ?? "",
@@ -75,7 +75,7 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
       parallelToolCalls: booleanOf(body.parallel_tool_calls),
       maxTokens: numberOf(body.max_output_tokens),
       reasoning,
-      format: readFormat(body),
+      format: readOutputFormat(objectOf(objectOf(body.text)?.format)),
       truncation: body.truncation === "auto" || body.truncation === "disabled" ? body.truncation : undefined,
       provider: objectOf(body.provider),
       fallbacks: fallbacks.length > 0 ? fallbacks : undefined,
@@ -136,27 +136,6 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
     }),
   };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
-}
-
-function readFormat(body: JsonObject): OutputFormat | undefined {
-  const format = objectOf(objectOf(body.text)?.format);
-  switch (format?.type) {
-    case "text":
-    case "json_object":
-      return { type: format.type };
-    case "json_schema":
-      return {
-        type: "json_schema",
-        schema: objectOf(format.schema) ?? {},
-        ...present({
-          name: stringOf(format.name),
-          description: stringOf(format.description),
-          strict: booleanOf(format.strict),
-        }),
-      };
-    default:
-      return undefined;
-  }
 }
 
 /** Returns the members of `text` besides the format, such as the verbosity; undefined if there are none. */

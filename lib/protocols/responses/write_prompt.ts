@@ -24,8 +24,10 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
   const { instructions, others } = splitInstructions(prompt.messages, context);
   const { tools, added } = writeTools(prompt.tools, context);
   const { toolChoice, parallelToolCalls, truncation, maxTokens } = prompt;
+  // `include` and `text` have writers of their own.
+  const { include: _include, text: _text, ...unknownMembers } = ownMembers(prompt);
   return {
-    ...writeUnknownMembers(prompt),
+    ...unknownMembers,
     model: target.model,
     ...(instructions !== undefined && { instructions }),
     input: insertTools(yield* writeInput(others, context), added),
@@ -135,12 +137,6 @@ function writeUser(prompt: Prompt, { own }: ResponsesWriteContext): JsonObject {
   if (own) return ownMembers(prompt).safety_identifier === user ? {} : { user };
   const id = endUserId(user);
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
-}
-
-/** Writes the unknown members of the body, except `include` and `text`, which have writers of their own. */
-function writeUnknownMembers(prompt: Prompt): JsonObject {
-  const { include: _include, text: _text, ...members } = ownMembers(prompt);
-  return members;
 }
 
 function writeOwnReasoning(reasoning: Reasoning): JsonObject {

@@ -1,5 +1,5 @@
 /** Takes JSON out of the Markdown code fence that models write around it. */
-import type { Machine, ReplyEvent } from "../canonical/types.ts";
+import { deltaOf, type Machine, type ReplyEvent } from "../canonical/types.ts";
 
 /** Longest white space beside a fence. It bounds the text that is held back. */
 const OPENING = /^\s{0,16}```\w{0,16}[^\S\n]{0,16}\n/;
@@ -39,11 +39,11 @@ export function removeCodeFence(): Machine<ReplyEvent, ReplyEvent> {
           state = event.block.type === "text" ? "begin" : "outside";
           return [event];
         case "delta":
-          return state === "outside" ? [event] : delta(event.index, release(held + event.text));
+          return state === "outside" ? [event] : deltaOf(event.index, release(held + event.text));
         case "close": {
           const rest = state === "fenced" ? held.replace(CLOSING, "") : held;
           held = "";
-          return [...delta(event.index, rest), event];
+          return [...deltaOf(event.index, rest), event];
         }
         default:
           return [event];
@@ -51,8 +51,4 @@ export function removeCodeFence(): Machine<ReplyEvent, ReplyEvent> {
     },
     end: () => [],
   };
-}
-
-function delta(index: number, text: string): ReplyEvent[] {
-  return text === "" ? [] : [{ type: "delta", index, text }];
 }

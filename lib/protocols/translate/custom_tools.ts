@@ -1,5 +1,12 @@
 /** Replaces custom tools by functions with one argument, `input`, for upstreams without free-form tools. */
-import type { ContentBlock, Machine, OpenBlock, Prompt, ReplyEvent, Tool } from "../canonical/types.ts";
+import {
+  type ContentBlock,
+  deltaOf,
+  type Machine,
+  type Prompt,
+  type ReplyEvent,
+  type Tool,
+} from "../canonical/types.ts";
 import { type JsonObject, writeJson } from "../../json/mod.ts";
 import { inputDecoder } from "./input_decoder.ts";
 import { mapPrompt } from "./map_blocks.ts";
@@ -57,22 +64,17 @@ export function unwrapCustomCalls(): Machine<ReplyEvent, ReplyEvent> {
   let decoder: ReturnType<typeof inputDecoder> | undefined;
   return {
     push(event) {
-      if (event.type === "open") decoder = isCustom(event.block) ? inputDecoder() : undefined;
+      if (event.type === "open") {
+        const isCustom = event.block.type === "tool_call" && event.block.custom === true;
+        decoder = isCustom ? inputDecoder() : undefined;
+      }
       if (decoder === undefined) return [event];
-      if (event.type === "delta") return delta(event.index, decoder.push(event.text));
+      if (event.type === "delta") return deltaOf(event.index, decoder.push(event.text));
       if (event.type !== "close") return [event];
-      const events = [...delta(event.index, decoder.end()), event];
+      const events = [...deltaOf(event.index, decoder.end()), event];
       decoder = undefined;
       return events;
     },
     end: () => [],
   };
-}
-
-function isCustom(block: OpenBlock): boolean {
-  return block.type === "tool_call" && block.custom === true;
-}
-
-function delta(index: number, text: string): ReplyEvent[] {
-  return text === "" ? [] : [{ type: "delta", index, text }];
 }

@@ -1,5 +1,6 @@
 /** Rewrites schemas of tool arguments for vendors that require an object without branches at the top. */
 import { isObject, type Json, type JsonObject, VALUE_WEIGHT, weigh, writeJson } from "../../json/mod.ts";
+import { listOf } from "../members.ts";
 import { mergeSchemas, resolveRef } from "../canonical/json_schema_merge.ts";
 
 /** Limit of followed branches and references. */
@@ -47,9 +48,9 @@ function flatten(schema: JsonObject, walk: Walk): JsonObject {
     flat = mergeBranch(flat, resolveRef(walk.root, $ref), walk);
     walk.refs.delete($ref);
   }
-  for (const branch of itemsOf(allOf)) flat = mergeBranch(flat, branch, walk);
+  for (const branch of listOf(allOf)) flat = mergeBranch(flat, branch, walk);
   for (const branches of [anyOf, oneOf]) {
-    const objects = itemsOf(branches).filter(allowsObject);
+    const objects = listOf(branches).filter(allowsObject);
     if (objects.length === 0) continue;
     flat = merge(flat, unionOf(objects.map((branch) => flatten(isObject(branch) ? branch : {}, walk)), walk), walk);
   }
@@ -90,7 +91,7 @@ function spendOn(walk: Walk, schema: Json | undefined): boolean {
 function sizeOf(schema: JsonObject): number {
   const { required, type, properties, allOf, anyOf, oneOf } = schema;
   let size = Object.keys(schema).length + (isObject(properties) ? Object.keys(properties).length : 0);
-  for (const values of [required, type, schema.enum, allOf, anyOf, oneOf]) size += itemsOf(values).length;
+  for (const values of [required, type, schema.enum, allOf, anyOf, oneOf]) size += listOf(values).length;
   return size;
 }
 
@@ -98,12 +99,12 @@ function sizeOf(schema: JsonObject): number {
 function unionOf(schemas: readonly JsonObject[], walk: Walk): JsonObject {
   const [only = {}, ...others] = schemas;
   if (others.length === 0) return only;
-  let required = itemsOf(only.required);
+  let required = [...listOf(only.required)];
   let hasProperties = false;
   const members = new Map<string, Json[]>();
   for (const schema of schemas) {
     if (!spend(walk, sizeOf(schema))) return {};
-    const names = new Set(itemsOf(schema.required));
+    const names = new Set(listOf(schema.required));
     required = required.filter((name) => names.has(name));
     if (!isObject(schema.properties)) continue;
     hasProperties = true;
@@ -142,8 +143,4 @@ function allowsObject(branch: Json): boolean {
   if (!isObject(branch)) return branch === true;
   const { type } = branch;
   return type === undefined || type === "object" || (Array.isArray(type) && type.includes("object"));
-}
-
-function itemsOf(value: Json | undefined): Json[] {
-  return Array.isArray(value) ? value : [];
 }

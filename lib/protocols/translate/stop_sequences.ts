@@ -1,7 +1,14 @@
 /** Splits stop sequences between upstream and gateway, and ends answers at those that the gateway enforces. */
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { Machine, Prompt, ReplyEvent, TokenLogprob, TokenUsage } from "../canonical/types.ts";
+import {
+  deltaOf,
+  type Machine,
+  type Prompt,
+  type ReplyEvent,
+  type TokenLogprob,
+  type TokenUsage,
+} from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
 import { stringOf } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
@@ -55,7 +62,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
     tokens = tokens.slice(end);
     return [
       ...(end === 0 ? [] : [{ type: "logprobs" as const, index, tokens: first }]),
-      ...delta(index, text.slice(0, length)),
+      ...deltaOf(index, text.slice(0, length)),
     ];
   }
 
@@ -135,8 +142,4 @@ function firstMatch(text: string, stops: readonly string[]): { stop: string; sta
 /** Returns the nearest position at or before `end` that does not split a character. */
 function wholeCharacters(text: string, end: number): number {
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
-}
-
-function delta(index: number, text: string): ReplyEvent[] {
-  return text === "" ? [] : [{ type: "delta", index, text }];
 }
