@@ -1,4 +1,4 @@
-/** Golden files of answers: each names a recorded stream and has the answers to clients of every other protocol. */
+/** Golden files of answers: each has an upstream's stream beside the answers to clients of every other protocol. */
 import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -8,7 +8,7 @@ import { CLIENTS, PROTOCOLS, responseContextOf } from "./crossings.ts";
 import { readEvents, recordedStream } from "./recorded.ts";
 import { formatJson } from "./format_json.ts";
 
-/** Names of golden files, and of their recorded streams. */
+/** Names of golden files, and of the recorded streams that they show. */
 const CASES: Readonly<Record<Protocol, Readonly<Record<string, string>>>> = {
   chat: {
     text: "text as OpenAI streams it",
@@ -205,15 +205,56 @@ function referTo(reply: JsonObject, value: JsonObject): Json {
   return parseJson(JSON.stringify(value, (_name, part) => paths.get(JSON.stringify(part)) ?? part));
 }
 
+/** The upstream's frames. A value equal to the previous frame's is left out, a larger repeated one is "as above". */
+function describeInput(frames: readonly Frame[]): Json[] {
+  let before: JsonObject = {};
+  const seen = new Set<string>();
+  return frames.map(({ event, data }) => {
+    const value = data.startsWith("{") ? tryParse(data) : null;
+    if (!isObject(value)) return data;
+    const { type, sequence_number: _, obfuscation: __, ...members } = value;
+    const changed = Object.entries(members).filter(([name, member]) =>
+      JSON.stringify(member) !== JSON.stringify(before[name])
+    ).map((
+      [name, member],
+    ) => [name, name === "response" ? differentValue(member ?? null, before[name] ?? null) : member]);
+    before = { ...before, ...members };
+    const shown = parseJson(JSON.stringify(Object.fromEntries(changed), (_name, part) => asAbove(part, seen)));
+    const name = event ?? (typeof type === "string" ? type : undefined);
+    return name === undefined ? shown : { [name]: shown };
+  });
+}
+
+function asAbove(part: unknown, seen: Set<string>): unknown {
+  if (!isObject(part)) return part;
+  const text = JSON.stringify(part);
+  if (text.length < 60) return part;
+  if (seen.has(text)) return "as above";
+  seen.add(text);
+  return part;
+}
+
+function tryParse(data: string): Json {
+  try {
+    return parseJson(data);
+  } catch {
+    return null;
+  }
+}
+
 /** Golden files by name: `<from>/<case>.json`, and `plain_replies.json`. */
 export function answerFiles(): Map<string, string> {
   const files = new Map([["plain_replies.json", formatJson(PLAIN_REPLIES)]]);
   for (const [from, cases] of Object.entries(CASES) as [Protocol, Record<string, string>][]) {
     for (const [name, stream] of Object.entries(cases)) {
-      const events = readEvents(recordedStream(from, stream));
+      const { frames } = recordedStream(from, stream);
+      const events = readEvents({ protocol: from, frames });
       const clients = PROTOCOLS.filter((client) => client !== from);
       const described = clients.map((client) => [client, describe(client, answerFor(client, events))]);
-      files.set(`${from}/${name}.json`, formatJson({ stream, ...Object.fromEntries(described) }));
+      files.set(
+        `${from}/${name}.json`,
+        formatJson({ upstream: describeInput(frames), ...Object.fromEntries(described) }),
+      );
     }
   }
   return files;
