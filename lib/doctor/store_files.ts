@@ -2,6 +2,7 @@
 import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
+import { faultOf } from "../causes.ts";
 import type { Config } from "../config.ts";
 import { previewFile } from "../store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../store/sqlite/migrations.ts";
@@ -14,6 +15,8 @@ const FILE_SUFFIXES = ["", "-wal", "-shm", "-owner"];
 
 /** Bytes that are written as a test if the system does not report the free space. */
 const TEST_BYTES = 16 * 1024 * 1024;
+/** Free space below which a disk is full, in bytes. */
+const FULL_BYTES = 1024 * 1024;
 /** Free space that is enough not to be reported, in bytes. */
 const ENOUGH_FREE_BYTES = 1024 * 1024 * 1024;
 
@@ -41,7 +44,7 @@ export async function checkStoreFiles(
       return notes.found;
     }
     await checkModes(notes, { folder, path });
-    await checkFreeSpace(notes, folder);
+    if (!await hasFreeSpace(notes, folder)) return notes.found;
     if (serving === undefined) notes.ok("This gateway uses it");
     else {
       await checkDatabase(notes, path);
@@ -82,25 +85,39 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
   if (accessible === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
 }
 
-/** Checks the free space, and that a file can be written. */
-async function checkFreeSpace(notes: Notes, folder: string): Promise<void> {
+/**
+ * Checks the free space, and that a file can be written. Returns false if the disk is full: SQLite then reports faults
+ * of a file without any.
+ */
+async function hasFreeSpace(notes: Notes, folder: string): Promise<boolean> {
   const free = await freeBytes(folder);
   const file = `${folder}/.sluice-doctor-${crypto.randomUUID()}`;
   try {
     await Deno.writeFile(file, new Uint8Array(free === undefined ? TEST_BYTES : 1), { createNew: true, mode: 0o600 });
   } catch (error) {
+    if (faultOf(error) === "disk full") return noteFullDisk(notes, folder);
     notes.error(
       `"${folder}" is not writable: ${reasonOf(error)}`,
-      "Give the user who runs the gateway write permission, and free disk space",
+      "Give the user who runs the gateway write permission",
     );
-    return;
+    return true;
   } finally {
     await Deno.remove(file).catch(() => {});
   }
-  if (free === undefined) return notes.ok(`"${folder}" is writable, at least ${TEST_BYTES / 1024 / 1024} MiB`);
+  if (free === undefined) {
+    notes.ok(`"${folder}" is writable, at least ${TEST_BYTES / 1024 / 1024} MiB`);
+    return true;
+  }
+  if (free < FULL_BYTES) return noteFullDisk(notes, folder);
   const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB free in "${folder}"`;
-  if (free >= ENOUGH_FREE_BYTES) return notes.ok(`It is writable; ${text}`);
-  notes.warn(`Only ${text}`, "Free disk space: without room for the ledger, requests are refused");
+  if (free >= ENOUGH_FREE_BYTES) notes.ok(`It is writable; ${text}`);
+  else notes.warn(`Only ${text}`, "Free disk space: without room for the ledger, requests are refused");
+  return true;
+}
+
+function noteFullDisk(notes: Notes, folder: string): false {
+  notes.error(`The disk of "${folder}" is full`, "Free disk space: the gateway cannot start, and refuses requests");
+  return false;
 }
 
 /**

@@ -57,6 +57,8 @@ export interface AnswerKeeper {
   readonly previousId?: string;
   /** True if later requests with the same key may refer to the answer. */
   readonly isStored: boolean;
+  /** True if an earlier answer has this id; absent: answers are not stored. */
+  isTaken?(id: string): boolean;
   /** Stores a complete answer; absent: answers are not stored. */
   keep?(answer: KeptAnswer): void;
   /** Returns a promise that resolves when other nodes can find the answer; absent or undefined: nothing to wait for. */

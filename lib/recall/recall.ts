@@ -86,6 +86,11 @@ export class Recall {
     return isKept ? this.#shared?.put(owner, response, this.#forMs) : undefined;
   }
 
+  /** True if this process has a response of this key. */
+  has(keyId: string, id: string): boolean {
+    return this.#recent.has(keyId, id);
+  }
+
   /** Finds a response of this owner. @throws {GatewayError} `overloaded` if Redis does not answer and may have it */
   async find(owner: ResponseOwner, id: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
@@ -157,6 +162,10 @@ export class LocalResponses {
     if (this.#ids === undefined) return;
     this.#recent.put(this.#owner, response, { keyId: this.#keyId });
     this.#ids.add(response.id);
+  }
+
+  has(id: string): boolean {
+    return this.#recent.has(this.#owner, id);
   }
 
   find(id: string): KeptResponse | undefined {

@@ -117,6 +117,11 @@ export class RecentResponses {
     return this.#entries.has(key);
   }
 
+  /** True if a response is stored. Does not mark it as used. */
+  has(owner: string, id: string): boolean {
+    return this.#entries.has(keyOf(owner, id));
+  }
+
   /** Finds a response, and marks it as used. */
   find(owner: string, id: string): KeptResponse | undefined {
     return this.#markUsed(this.#entries.get(keyOf(owner, id)));

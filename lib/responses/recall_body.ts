@@ -107,6 +107,7 @@ function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMem
   let writing: Promise<void> | undefined;
   return {
     ...keeper,
+    isTaken: (id) => memory.has(id),
     keep({ id, output }) {
       const response = { id, ...(base !== undefined && { base }), input: input(), ...keptOutput(output) };
       writing = memory.put(response, isStored);

@@ -8,6 +8,8 @@ export interface ResponseMemory {
   readonly limits: RecallLimits | null;
   /** True if responses with `store: false` are stored, too. */
   readonly keepsAll: boolean;
+  /** True if this process has a response with this id. */
+  has(id: string): boolean;
   /** Finds a response by its id; undefined if it is not stored. */
   find(id: string): Promise<KeptResponse | undefined>;
   /** Finds the response that has an output item; undefined if none is stored. */
@@ -26,6 +28,7 @@ export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory 
     limits: recall.limits,
     secret: owner.secret,
     keepsAll: false,
+    has: (id) => recall.has(owner.keyId, id),
     find: (id) => recall.find(owner, id),
     findByItem: (itemId) => recall.findByItem(owner, itemId),
     isLocal: () => false,
@@ -39,9 +42,10 @@ export function connectionMemory(local: LocalResponses, shared: ResponseMemory):
     limits: shared.limits,
     secret: shared.secret,
     keepsAll: true,
+    has: (id) => local.has(id) || shared.has(id),
     find: async (id) => local.find(id) ?? await shared.find(id),
     findByItem: async (itemId) => local.findByItem(itemId) ?? await shared.findByItem(itemId),
-    isLocal: (id) => local.find(id) !== undefined,
+    isLocal: (id) => local.has(id),
     put(response, isStored) {
       if (isStored) return shared.put(response, true);
       local.put(response);

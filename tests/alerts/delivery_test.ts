@@ -74,6 +74,15 @@ Deno.test("a webhook of format slack contains only a text", async () => {
   ]);
 });
 
+Deno.test("a name in an alert mentions nobody in a chat, and is no link", async () => {
+  await using receiver = startReceiver();
+  const text = "User @all [pay](https://evil.example), @channel of anna@example.com has spent 80%";
+  await sendAlert({ ...BODY, text }, { alerts: alertsTo(receiver, "slack") }, OPTIONS);
+  assertEquals(JSON.parse(receiver.received[0]?.text ?? ""), {
+    text: "Sluice: User @\u200ball [pay]\u200b(https://evil.example), @\u200bchannel of anna@example.com has spent 80%",
+  });
+});
+
 Deno.test("a webhook follows no redirect and reaches no forbidden address", async () => {
   await using receiver = startReceiver();
   await using other = startReceiver();

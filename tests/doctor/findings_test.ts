@@ -13,9 +13,11 @@ import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../support/program.ts";
+import { canRun, skipIf } from "../support/skip.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
 
 const KEY = "upstream-key-0123456789";
+const CHECK = "../../lib/doctor/store_files.ts";
 
 function lines(findings: readonly Finding[]): string[] {
   return findings.map(({ level, what }) => `${level}: ${what}`);
@@ -178,6 +180,29 @@ Deno.test("an unwritable folder is an error", { ignore: Deno.build.os !== "linux
   );
   assertEquals(found.filter(({ level }) => level === "error").length, 1);
   assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" is not writable');
+});
+
+Deno.test({
+  name: "a full disk is the only error, also of a database that it has made unreadable",
+  ignore: skipIf(
+    !await canRun("unshare", "-rm", "bash", "-c", "mount -t tmpfs tmpfs /mnt"),
+    "unshare is not installed, or may not mount a disk",
+  ),
+  async fn() {
+    await inFolder(async (folder) => {
+      // A small disk of its own, which disappears with the process.
+      const disk = `umask 077; mount -t tmpfs -o size=1500k,mode=700 tmpfs "${folder}" && cd "${folder}" && ` +
+        'touch sluice.db sluice.db-owner; head -c 2000000 /dev/zero > ballast; exec "$@"';
+      const check = `const { checkStoreFiles } = await import("${import.meta.resolve(CHECK)}");
+        const found = await checkStoreFiles({ store: { kind: "sqlite", path: "${folder}/sluice.db" } }, async () => {});
+        console.log(JSON.stringify(found.flatMap(({ level, what }) => level === "error" ? [what] : [])));`;
+      const args = ["-rm", "bash", "-c", disk, "bash", Deno.execPath(), "eval", "--no-check", check];
+      const { stdout } = await new Deno.Command("unshare", { args, stdin: "null" }).output();
+      assertEquals(JSON.parse(new TextDecoder().decode(stdout)), [
+        `The disk of "${folder}" is full`,
+      ]);
+    });
+  },
 });
 
 Deno.test("no finding contains a secret", () => {

@@ -1,7 +1,7 @@
 /**
  * Relays responses. Edits: the model id and the id of the previous response in events with the response, `[DONE]` at the
  * end, and no events `keepalive`. If the gateway stores the answer, it asks for encrypted reasoning, and removes it from
- * the answer unless the client asked for it, too.
+ * the answer unless the client asked for it, too. An id that an earlier stored answer has is replaced.
  */
 import {
   findValue,
@@ -18,6 +18,7 @@ import { listOf } from "../members.ts";
 import { editElements, editMember, findInFrame, type Relay, withModel } from "../relay.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import { COMPLETE_EVENTS } from "./output_item.ts";
+import { responseId } from "./write_response_object.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
@@ -34,8 +35,9 @@ export const responsesRelay: Relay = {
     return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
   },
   editReply(answer, context) {
-    keepReplyText(answer.text, context.keeper);
-    const shown = asksForEncrypted(context) ? hideInResponse(answer.text) : answer.text;
+    const named = withId(answer.text, freeId(answer.text, context));
+    keepReplyText(named, context.keeper);
+    const shown = asksForEncrypted(context) ? hideInResponse(named) : named;
     const text = withPrevious(shown, context.keeper?.previousId);
     return text === answer.text ? answer : scanMembers(text);
   },
@@ -45,8 +47,22 @@ export const responsesRelay: Relay = {
     const keeper = context.keeper?.keep === undefined ? undefined : new FrameKeeper(context.keeper);
     const previous = context.keeper?.previousId;
     const hidesEncrypted = asksForEncrypted(context);
+    /** The id of all frames; undefined before the first frame with one. */
+    let id: string | undefined;
+    const nameFrame = (frame: Frame): Frame => {
+      const span = keeper && mayHaveMember(frame.data, "response") ? findInFrame(frame, ["response"]) : undefined;
+      if (span === undefined) return frame;
+      const response = frame.data.slice(span.start, span.end);
+      id ??= freeId(response, context);
+      const named = withId(response, id);
+      const { event } = frame;
+      return named === response
+        ? frame
+        : { ...(event !== undefined && { event }), data: replaceSpan(frame.data, span, named) };
+    };
     return {
-      push(relayed) {
+      push(original) {
+        const relayed = nameFrame(original);
         const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
         const { event, data } = frame;
         if (isKeepAlive(frame)) return [];
@@ -75,6 +91,20 @@ export const responsesRelay: Relay = {
 /** True for OpenAI's undocumented event `keepalive`, at which some clients fail. The gateway's keep-alives are comments. */
 function isKeepAlive({ event, data }: Frame): boolean {
   return event === KEEP_ALIVE || (data.includes(KEEP_ALIVE) && stringAt(data, "type") === KEEP_ALIVE);
+}
+
+/**
+ * Returns the id of a response, or a new one if an earlier answer has it: hosts such as Ollama choose ids from a million.
+ */
+function freeId(response: string, context: ResponseContext): string | undefined {
+  const id = stringAt(response, "id");
+  return id !== undefined && context.keeper?.isTaken?.(id) === true ? responseId(context) : id;
+}
+
+function withId(response: string, id: string | undefined): string {
+  return id === undefined || id === stringAt(response, "id")
+    ? response
+    : spliceMembers(response, { id: writeJson(id) });
 }
 
 /** Returns a response with the id of the previous one. The upstream got its items instead, and answers null. */

@@ -92,8 +92,11 @@ function withoutBlocking(
   };
 }
 
-/** Conditions for opening a file. */
-const NOT_ACCESSIBLE = "it and its folder must be readable and writable, and the disk not read-only";
+/** What SQLite's messages do not say. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ["unable to open database file", "it and its folder must be readable and writable, and the disk not read-only"],
+  ["disk I/O error", "the disk is full or failed"],
+]);
 
 /** Opens a store. After an error, closes the parts that were opened. @throws {StoreError} for any error */
 function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
@@ -103,8 +106,8 @@ function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
   } catch (cause) {
     for (const part of opened) part.close();
     const message = messageOf(cause);
-    // SQLite does not say more.
-    const reason = message === "unable to open database file" ? `${message}; ${NOT_ACCESSIBLE}` : message;
+    const advice = ADVICE.get(message);
+    const reason = advice === undefined ? message : `${message}; ${advice}`;
     throw new StoreError(`Cannot open the store "${path}": ${reason}`, { cause });
   }
 }

@@ -31,7 +31,7 @@ function ask(gateway: TestGateway, more: JsonObject, key?: TestGateway["key"]): 
 
 /** The conversation that an upstream got. */
 function conversation({ requests }: FakeUpstream, index: number): string {
-  const body = requests[index]?.json ?? {};
+  const body = requests.at(index)?.json ?? {};
   assert(!("previous_response_id" in body));
   return JSON.stringify(body.messages ?? body.input ?? body.contents);
 }
@@ -83,6 +83,26 @@ Deno.test("a chain of responses has every input and output in order", async () =
   assertEquals(texts(3).join("|"), "one|answer 1|two|answer 3answer 1|three|answer 5|four");
   assertEquals(texts(4), ["one", "answer 1", "other"]);
 });
+
+for (const stream of [false, true]) {
+  Deno.test(`a vendor's id that an earlier response has is replaced: ${stream ? "streamed" : "whole"}`, async () => {
+    await using server = startUpstream(({ stream }) =>
+      stream ? events(STREAMED.responses.join("")) : json(WHOLE.responses)
+    );
+    await using gateway = startGateway(oneModel("responses", server.url));
+    const one = await answerOf(await ask(gateway, { stream, input: "one" }));
+    const response = await ask(gateway, { stream, input: "two" });
+    const text = await response.clone().text();
+    const two = await answerOf(response);
+    assert(one.id !== two.id && !text.includes(`"${one.id}"`), text);
+    const other = await answerOf(await gateway.ask("responses", prompt("responses"), { key: await gateway.addKey() }));
+    assertEquals(other.id, one.id);
+    for (const [previous, word] of [[one, "one"], [two, "two"]] as const) {
+      await answerOf(await ask(gateway, { stream, input: "three", previous_response_id: previous.id }));
+      assertStringIncludes(conversation(server, -1), word);
+    }
+  });
+}
 
 Deno.test("a response of another key, not stored or expired is a 400 that names the setting", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));

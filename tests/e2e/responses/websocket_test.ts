@@ -33,8 +33,7 @@ async function upgradeStatus(gateway: TestGateway, key: string, handshake = HAND
 
 /** Without the ids that each request has of its own. */
 function withoutIds(messages: string[]): string[] {
-  const id = /"id":"resp_([A-Za-z0-9]+)"/.exec(messages[0] ?? "")?.[1] ?? "?";
-  return messages.map((message) => message.replaceAll(id, "ID"));
+  return messages.map((message) => message.replaceAll(/resp_[A-Za-z0-9]+|(?<=_)[A-Za-z0-9]{20,}/g, "ID"));
 }
 
 for (const protocol of PROTOCOLS) {
