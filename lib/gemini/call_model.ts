@@ -42,13 +42,16 @@ export async function callModel(request: Request, context: RouteContext): Promis
       record.route = route;
       return await countTokens(request, context, model);
     default:
-      throw new GatewayError(
-        "not_found",
-        `Cannot call the method "${
-          method.slice(0, 64)
-        }": expected generateContent, streamGenerateContent or countTokens`,
-      );
+      throw unknownMethod(method);
   }
+}
+
+/** Returns the error for another method. It names the endpoint that makes embeddings of models of every vendor. */
+function unknownMethod(method: string): GatewayError {
+  const expected = /^(?:batchE|e)mbedContents?$/.test(method)
+    ? "use POST /v1/embeddings for embeddings"
+    : "expected generateContent, streamGenerateContent or countTokens";
+  return new GatewayError("not_found", `Cannot call the method "${method.slice(0, 64)}": ${expected}`);
 }
 
 /**

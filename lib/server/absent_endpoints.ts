@@ -40,6 +40,9 @@ const MEANT: readonly (readonly [end: string, endpoint: string])[] = [
   ["/rerank", "/v1/rerank"],
 ];
 
+/** Matches the end of a path of Google's clients, which call a method of a model. */
+const GOOGLE_METHOD = /\/models\/[^/].*:(generateContent|streamGenerateContent|countTokens)$/;
+
 /**
  * Returns the vendor's endpoint that a path belongs to, such as `/v1/files`; `undefined` if no vendor has such a path.
  * @param isGoogles whether a Google client asks, whose newer SDKs have the base paths `/v1` and `/upload/v1`
@@ -65,6 +68,8 @@ export function absentEndpoint(path: string, isGoogles: boolean): string | undef
 /** Returns the endpoint that a client with a wrong base URL, or with a slash too many, means; `undefined` if unclear. */
 export function meantEndpoint(path: string): string | undefined {
   const lower = path.toLowerCase().replace(/\/+$/, "");
+  const method = GOOGLE_METHOD.exec(path)?.[1];
+  if (method !== undefined) return `/v1beta/models/{model}:${method}`;
   const meant = MEANT.find(([end]) => lower.endsWith(end))?.[1];
   if (meant !== "/v1/models") return meant;
   if (lower.startsWith("/v1beta/")) return "/v1beta/models";

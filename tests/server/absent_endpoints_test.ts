@@ -52,6 +52,8 @@ const MEANT: readonly (readonly [path: string, meant: string])[] = [
   ["/anthropic/models", "/anthropic/v1/models"],
   ["/models", "/v1/models"],
   ["/v1beta/v1beta/models", "/v1beta/models"],
+  ["/v1beta/v1/models/a/b:streamGenerateContent?alt=sse", "/v1beta/models/{model}:streamGenerateContent"],
+  ["/v1beta1/publishers/google/models/gemini:generateContent", "/v1beta/models/{model}:generateContent"],
   ["/v1beta/openai/chat/completions", "/v1/chat/completions"],
   ["/v1/v1/images/edits", "/v1/images/edits"],
 ];
@@ -62,7 +64,7 @@ Deno.test("a path with a wrong base URL is 404 with the path that the client mea
     const response = await fetch(gateway.url + path, { method: "POST" });
     const { error } = await response.json();
     assertEquals(response.status, 404, path);
-    assertMatch(error.message, new RegExp(`no such route; did you mean ${meant}\\?`), path);
+    assertMatch(error.message, new RegExp(`no such route; did you mean ${RegExp.escape(meant)}\\?`), path);
   }
 });
 

@@ -21,8 +21,9 @@ const THINKING_MEMBERS = [
 const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string[]>>> = {
   chat: new Map([
     ["max_completion_tokens", ["max_tokens"]],
-    ["reasoning", ["reasoning_effort"]],
-    ["reasoning_effort", ["reasoning.effort", "reasoning"]],
+    ["reasoning", ["reasoning_effort", "thinking"]],
+    ["reasoning_effort", ["reasoning.effort", "reasoning", "thinking"]],
+    ["reasoning.max_tokens", ["thinking.budget_tokens"]],
     ["reasoning_content", ["messages.reasoning"]],
     ["reasoning_details", ["messages.thinking_blocks", "messages.tool_calls.extra_content"]],
     ["user", ["safety_identifier"]],

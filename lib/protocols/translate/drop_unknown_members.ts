@@ -10,6 +10,7 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { mapEach, mapPrompt } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
+import { readThinkingMember } from "./thinking_member.ts";
 
 /** Members of the body with the same name in both OpenAI protocols. */
 const SHARED_OPENAI_MEMBERS = [
@@ -29,7 +30,7 @@ const REFUSED_MEMBERS: Readonly<Record<Protocol, readonly string[]>> = {
   gemini: ["cachedContent", "continuationToken"],
 };
 
-type DropTarget = Pick<AdaptTarget, "protocol" | "dropped">;
+type DropTarget = Pick<AdaptTarget, "protocol" | "row" | "dropped">;
 
 /** Objects that only group members: the members inside are reported, not the object. */
 const WRAPPERS = new Set([
@@ -63,8 +64,9 @@ const UNREPORTED_MEMBERS = new Set([
  * equivalent.
  * @throws {GatewayError} `invalid`, for members without which the answer would be wrong
  */
-export function* dropUnknownMembers(prompt: Prompt, target: DropTarget): Generator<void, Prompt> {
+export function* dropUnknownMembers(original: Prompt, target: DropTarget): Generator<void, Prompt> {
   const { dropped } = target;
+  const prompt = readThinkingMember(original, target);
   const { unknownMembers, reasoning } = prompt;
   const keepOwn = <T extends { unknownMembers?: UnknownMembers }>(part: T): T => keepOwnMembers(part, target);
   const keepOwnInBlock = (block: ContentBlock): ContentBlock | ContentBlock[] => {

@@ -8,6 +8,7 @@ import { GatewayError } from "../../errors.ts";
 import { runSlicedNow, yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
+import { readThinkingMember } from "../../protocols/translate/thinking_member.ts";
 import type { Answer, Call, EventFeed } from "../upstream.ts";
 import { planAnswer } from "./plan_answer.ts";
 import { emitAnswer } from "./emit_answer.ts";
@@ -22,12 +23,14 @@ import { delay } from "../../abort.ts";
  */
 export async function generateEmbedded(call: Call): Promise<Answer> {
   call.signal.throwIfAborted();
-  const { prompt, dropped, target: { model } } = call;
+  const { dropped, model: row, target: { model } } = call;
   if (model === "fault") return await generateFault(call);
   const { responseContext } = call.client;
   checkVendorRules(responseContext.prompt, responseContext.request);
   // Like Gemini, the model supports no vendor-specific members of any other protocol.
-  await runSlicedNow(dropUnknownMembers(prompt, { protocol: "gemini", dropped }));
+  const dropTarget = { protocol: "gemini", row, dropped } as const;
+  const prompt = readThinkingMember(call.prompt, dropTarget);
+  await runSlicedNow(dropUnknownMembers(prompt, dropTarget));
   addUnsupported(prompt, dropped);
   dropped.refuseIfRequired(prompt);
   checkThoughts(prompt);

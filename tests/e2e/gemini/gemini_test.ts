@@ -154,6 +154,19 @@ Deno.test("hosted tools, files and stored contents need permission, in any spell
 
 const RICH = { hosted_tools: ["web_search"] };
 
+Deno.test("another method is 404 with the methods there are, or with the endpoint for embeddings", async () => {
+  await using gateway = startGateway(oneModel("gemini", "http://127.0.0.1:9"));
+  const methods = "expected generateContent, streamGenerateContent or countTokens";
+  const embeddings = "use POST /v1/embeddings for embeddings";
+  for (
+    const [method, hint] of [["predict", methods], ["embedContent", embeddings], ["batchEmbedContents", embeddings]]
+  ) {
+    const response = await post(gateway, PATH.replace("generateContent", `${method}`), BODY);
+    const { error } = await response.json();
+    assertEquals([response.status, error.message], [404, `Cannot call the method "${method}": ${hint}`]);
+  }
+});
+
 Deno.test("an exhausted budget has the reason at which Gemini CLI gives up, and no detail that replaces the text", async () => {
   await using server = startUpstream(() => json(ANSWER));
   await using gateway = startGateway({
