@@ -10,19 +10,17 @@ import type { PlainContents } from "./plain_contents.ts";
 export interface Frame {
   event?: string;
   data: string;
-  /** Long data, parsed in advance; absent: the data is parsed where it is needed. */
-  read?: LongRead;
+  /**
+   * Long data, parsed in advance; `null` if it is not JSON, or too long to be parsed. Absent: the data is parsed where
+   * it is needed.
+   */
+  read?: JsonDocument | null;
 }
 
 /** Returns whether the data of a frame is an object, by its first character. Marks such as `[DONE]` are none. */
 export function isObjectFrame({ data }: Frame): boolean {
   // Upstreams may write white space before the object.
   return data.startsWith("{") || /^[ \t\r\n]*\{/.test(data);
-}
-
-/** Long data, parsed in advance; `parsed` is `undefined` if the data is not JSON, or too long to be parsed. */
-export interface LongRead {
-  parsed: JsonDocument | undefined;
 }
 
 /** The facts about the request and the gateway that a writer needs to write the answer. */

@@ -259,5 +259,5 @@ function numberEnd(text: string, from: number): number {
 
 /** Returns the value of a frame's data, parsed in advance or by `parse`; undefined if it is not JSON. */
 export function valueOf({ data, read }: Frame, parse: (text: string) => Json | undefined): Json | undefined {
-  return read === undefined ? parse(data) : read.parsed?.value;
+  return read === undefined ? parse(data) : read?.value;
 }

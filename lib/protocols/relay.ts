@@ -42,7 +42,7 @@ export function withModel(frame: Frame, path: readonly string[], model: string):
 export function findInFrame(frame: Frame, path: readonly string[]): Span | undefined {
   if (frame.read === undefined) return findValue(frame.data, path);
   const [first, ...others] = path;
-  const member = frame.read.parsed?.members.find(({ name }) => name === first);
+  const member = frame.read?.members.find(({ name }) => name === first);
   if (member === undefined || others.length === 0) return member;
   const inner = findValue(frame.data.slice(member.start, member.end), others);
   return inner && { start: member.start + inner.start, end: member.start + inner.end };

@@ -6,11 +6,11 @@ import type { Prompt } from "../protocols/canonical/types.ts";
 import { kindOfModalities, type Model, type ModelKind } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import type { JsonBody } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
+import type { ScreenedBody } from "./extras.ts";
 import { checkModelRules } from "./rules.ts";
 import { requirePermitted } from "../catalog/catalog.ts";
 
@@ -29,12 +29,6 @@ export interface ArrivedRequest {
   meter: Pick<Meter, "entry">;
 }
 
-/** A request body, and the names of the members that screening removed from it. */
-interface ReadBody {
-  body: Pick<JsonBody, "value">;
-  dropped: readonly string[];
-}
-
 /** The candidates of a request, and the client's provider preferences. */
 export interface Candidates {
   preferences: ProviderPreferences;
@@ -51,7 +45,7 @@ export interface Candidates {
 export function findCandidates(
   requested: Prompt,
   { context, meter }: ArrivedRequest,
-  { body, dropped: removed }: ReadBody,
+  { body, dropped: removed }: Pick<ScreenedBody, "body" | "dropped">,
 ): Candidates {
   const { provider, fallbacks, protocol } = requested;
   const { gateway, caller } = context;

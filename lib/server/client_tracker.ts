@@ -26,7 +26,8 @@ export interface GuardedRequest {
 /** Facts about clients that outlive a request. */
 export interface ClientTracker {
   readonly failures: FailedAttempts;
-  readonly concurrency: ClientConcurrency;
+  /** Number of concurrent requests of each client that has any. */
+  readonly running: Map<string, number>;
   /** Writes log lines about refused credentials, at a limited rate. */
   readonly refusals: RatedLog;
 }
@@ -35,7 +36,7 @@ export interface ClientTracker {
 export function createClientTracker({ monotonic }: { monotonic: () => number }): ClientTracker {
   return {
     failures: createFailedAttempts({ monotonic }),
-    concurrency: createClientConcurrency(),
+    running: new Map(),
     refusals: createRatedLog({ monotonic, limit: MAX_REFUSALS_LOGGED }),
   };
 }
@@ -104,7 +105,7 @@ export function countConcurrent(
   const address = addressOf(guarded);
   return address === undefined
     ? undefined
-    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, limit);
+    : beginRequest(clients.running, `${caller.keyId} ${clientNetwork(address)}`, limit);
 }
 
 /** Returns the client's address, found with the trusted proxies of the configuration; undefined if it is not known. */
@@ -162,35 +163,24 @@ function bareAddress(text: string): string {
 /** Time after which a client may retry, in milliseconds. It is a guess, as the end of the other requests is unknown. */
 const RETRY_MS = 1_000;
 
-/** Counts the concurrent requests of each client. */
-export interface ClientConcurrency {
-  /**
-   * Counts a request until the returned function is called.
-   * @throws {GatewayError} `limited` if `limit` requests of the client are already counted
-   */
-  begin(client: string, limit: number): () => void;
-}
-
-/** Creates a counter without clients. It stores only clients with concurrent requests. */
-export function createClientConcurrency(): ClientConcurrency {
-  const running = new Map<string, number>();
-  return {
-    begin(client, limit) {
-      const count = running.get(client) ?? 0;
-      if (count >= limit) {
-        const message = `Too many requests at once: ${limit} with this API key from this address are running`;
-        throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
-      }
-      running.set(client, count + 1);
-      let hasEnded = false;
-      return () => {
-        if (hasEnded) return;
-        hasEnded = true;
-        const remaining = (running.get(client) ?? 1) - 1;
-        if (remaining > 0) running.set(client, remaining);
-        else running.delete(client);
-      };
-    },
+/**
+ * Counts a request of a client among the running ones until the returned function is called.
+ * @throws {GatewayError} `limited` if `limit` requests of the client are already counted
+ */
+export function beginRequest(running: Map<string, number>, client: string, limit: number): () => void {
+  const count = running.get(client) ?? 0;
+  if (count >= limit) {
+    const message = `Too many requests at once: ${limit} with this API key from this address are running`;
+    throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
+  }
+  running.set(client, count + 1);
+  let hasEnded = false;
+  return () => {
+    if (hasEnded) return;
+    hasEnded = true;
+    const remaining = (running.get(client) ?? 1) - 1;
+    if (remaining > 0) running.set(client, remaining);
+    else running.delete(client);
   };
 }
 

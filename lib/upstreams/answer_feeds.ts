@@ -69,8 +69,7 @@ function frameDecoder(
 async function readLongFrames(frames: Frame[]): Promise<Frame[]> {
   for (const frame of frames) {
     if (frame.data.length <= LONG_TEXT_CHARS) continue;
-    const parsed = await parseDocument(frame.data, { limits: ANSWER_LIMITS }).catch(() => undefined);
-    frame.read = { parsed };
+    frame.read = await parseDocument(frame.data, { limits: ANSWER_LIMITS }).catch(() => null);
     await yieldToEventLoop();
   }
   return frames;

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { issueKey, mintKey } from "../../lib/access/keys.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { LogEntry } from "../../lib/log_events.ts";
-import { createClientConcurrency, createRatedLog } from "../../lib/server/client_tracker.ts";
+import { beginRequest, createRatedLog } from "../../lib/server/client_tracker.ts";
 import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
 import { exchange, head, post, startServer } from "./serve.ts";
 import { until } from "../support/soon.ts";
@@ -181,17 +181,19 @@ Deno.test("log lines are limited per minute, and the next minute reports the sup
   assertEquals(lines.length, 64);
 });
 
-Deno.test("a concurrency counter counts by client, releases once, and forgets idle clients", () => {
-  const concurrency = createClientConcurrency();
-  const leave = [concurrency.begin("one", 2), concurrency.begin("one", 2)];
-  assertThrows(() => concurrency.begin("one", 2), GatewayError, "2 with this API key from this address");
-  concurrency.begin("two", 2)();
+Deno.test("concurrent requests are counted by client and released once, and idle clients are forgotten", () => {
+  const running = new Map<string, number>();
+  const begin = (client: string) => beginRequest(running, client, 2);
+  const leave = [begin("one"), begin("one")];
+  assertThrows(() => begin("one"), GatewayError, "2 with this API key from this address");
+  begin("two")();
   leave[0]?.();
   leave[0]?.();
-  const again = concurrency.begin("one", 2);
-  assertThrows(() => concurrency.begin("one", 2), GatewayError);
+  const again = begin("one");
+  assertThrows(() => begin("one"), GatewayError);
   again();
   leave[1]?.();
+  assertEquals(running.size, 0);
 });
 
 Deno.test("requests are counted by key and address until their last byte or the disconnect", async () => {

@@ -3,7 +3,7 @@
  * does not mark the end of a block, so a block ends when another follows.
  */
 import { type BlockSequence, BlockSerializer } from "../canonical/block_serializer.ts";
-import type { Citation, OpenBlock, ReplyEvent, Signature, TokenLogprob } from "../canonical/types.ts";
+import type { OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Limit of all waiting events, in characters. */
@@ -35,7 +35,7 @@ export class BlockQueue {
     return this.#queue.at(-1);
   }
 
-  /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many blocks, or too much waits */
+  /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many blocks */
   add(block: OpenBlock, { done, signature }: { done: boolean; signature?: Signature }): QueuedBlock {
     if (++this.count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
@@ -46,31 +46,16 @@ export class BlockQueue {
     const queued = { type: block.type, sequence: this.#serializer.addSequence(), done, signature };
     this.#queue.push(queued);
     queued.sequence.open(block);
-    this.#checkWaiting();
     this.advance();
     return queued;
   }
 
-  /** Adds text to an open block. @throws {GatewayError} `upstream`, if too much text waits */
+  /** Adds text to a block. @throws {GatewayError} `upstream`, if the block has ended */
   append({ sequence }: QueuedBlock, text: string): void {
     if (text !== "" && sequence.ended) {
       throw new GatewayError("upstream", "The model's answer adds text to a part that has already ended");
     }
     sequence.delta(text);
-    this.#checkWaiting();
-  }
-
-  /** Adds the tokens of the text that is appended next. @throws {GatewayError} `upstream`, if too much waits */
-  addLogprobs({ sequence }: QueuedBlock, tokens: readonly TokenLogprob[]): void {
-    sequence.logprobs(tokens);
-    this.#checkWaiting();
-  }
-
-  /** Adds a citation to the last block if it is open text. @throws {GatewayError} `upstream`, if too much text waits */
-  cite(citation: Citation): void {
-    if (this.tail?.type !== "text") return;
-    this.tail.sequence.citation(citation);
-    this.#checkWaiting();
   }
 
   /** Closes the blocks at the front that are done, except the last block. */
@@ -89,13 +74,14 @@ export class BlockQueue {
     return events;
   }
 
+  /** @throws {GatewayError} `upstream`, if too much waits */
+  checkWaiting(): void {
+    if (this.#serializer.waitingSize <= MAX_WAITING) return;
+    throw new GatewayError("upstream", "The model's answer has too many interleaved parts");
+  }
+
   #closeFirst(): void {
     const first = this.#queue.shift();
     first?.sequence.end(first.signature);
-  }
-
-  #checkWaiting(): void {
-    if (this.#serializer.waitingSize <= MAX_WAITING) return;
-    throw new GatewayError("upstream", "The model's answer has too many interleaved parts");
   }
 }

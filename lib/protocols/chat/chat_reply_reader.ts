@@ -54,12 +54,14 @@ export class ChatReplyReader {
       addTokens(this.#tokens, readLogprobs(logprobs.content));
     }
     this.#readContent(delta.content);
-    for (const annotation of objectsOf(delta.annotations)) {
-      this.#queue.cite({ from: "chat", value: moveAnnotation(annotation, -this.#textStart) });
+    const { tail } = this.#queue;
+    for (const annotation of tail?.type === "text" ? objectsOf(delta.annotations) : []) {
+      tail?.sequence.citation({ from: "chat", value: moveAnnotation(annotation, -this.#textStart) });
     }
     this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
     this.#calls.pushFunction(delta.function_call, id);
+    this.#queue.checkWaiting();
   }
 
   /**
@@ -107,7 +109,7 @@ export class ChatReplyReader {
   }
 
   #append(block: QueuedBlock, text: string): void {
-    this.#queue.addLogprobs(block, this.#tokens);
+    block.sequence.logprobs(this.#tokens);
     this.#queue.append(block, text);
     this.#length += countCodePoints(text);
     if (this.#tokens.length > 0) this.#tokens = [];

@@ -1,6 +1,5 @@
 /** Reads the token counts of chat, which upstreams spell in many ways, and writes them for clients. */
-import { cacheWriteTokens, inputTokens } from "../canonical/input_tokens.ts";
-import { separateCounts } from "../canonical/separate_counts.ts";
+import { cacheWriteTokens, inputTokens, separateCounts } from "../canonical/input_tokens.ts";
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { countOf, objectOf } from "../members.ts";

@@ -54,7 +54,7 @@ export const chatRelay: Relay = {
     const edit = templateEdit((data) => editText(scanMembers(data)), chatTemplateRule);
     return {
       push({ data, read }) {
-        const edited = read === undefined ? edit(data) : editText({ text: data, members: read.parsed?.members ?? [] });
+        const edited = read === undefined ? edit(data) : editText({ text: data, members: read?.members ?? [] });
         return edited === undefined ? [] : [{ data: edited }];
       },
       end: () => [DONE],

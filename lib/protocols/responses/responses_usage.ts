@@ -1,6 +1,5 @@
 /** Reads and writes the token counts of responses. */
-import { cacheWriteTokens, inputTokens } from "../canonical/input_tokens.ts";
-import { separateCounts } from "../canonical/separate_counts.ts";
+import { cacheWriteTokens, inputTokens, separateCounts } from "../canonical/input_tokens.ts";
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, spelledCountOf } from "../members.ts";

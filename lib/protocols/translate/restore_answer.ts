@@ -6,10 +6,13 @@ import type { Machine, ReplyEvent } from "../canonical/types.ts";
 export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
   let isOver = false;
 
-  function run(events: ReplyEvent[], from: number): ReplyEvent[] {
+  function run(events: ReplyEvent[], following: readonly Machine<ReplyEvent, ReplyEvent>[]): ReplyEvent[] {
     let passed = events;
-    for (let index = from; index < machines.length && passed.length > 0; index++) {
-      passed = pushEvents(machines[index], passed);
+    for (const machine of following) {
+      const [first] = passed;
+      if (first === undefined) break;
+      // Most calls have one event.
+      passed = passed.length === 1 ? machine.push(first) : passed.flatMap((event) => machine.push(event));
     }
     return passed;
   }
@@ -25,17 +28,9 @@ export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>
   }
 
   return {
-    push: (event) => isOver ? [] : cutAfterEnd(run([event], 0)),
-    end: () => isOver ? [] : cutAfterEnd(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
+    push: (event) => isOver ? [] : cutAfterEnd(run([event], machines)),
+    end: () => isOver ? [] : cutAfterEnd(machines.flatMap((machine, at) => run(machine.end(), machines.slice(at + 1)))),
   };
-}
-
-function pushEvents(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: ReplyEvent[]): ReplyEvent[] {
-  if (machine === undefined) return events;
-  const [event] = events;
-  // Most calls have one event.
-  if (events.length === 1 && event !== undefined) return machine.push(event);
-  return events.flatMap((event) => machine.push(event));
 }
 
 /**
