@@ -80,6 +80,14 @@ export function describeFailure(thrown: unknown): { cause: string; code?: string
   };
 }
 
+/** Returns the message of an error and of its cause, in one line. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { message, cause } = error;
+  const text = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+  return text.replaceAll(/\s+/g, " ");
+}
+
 /** Returns the path that an error of the file system names; `undefined` for any other value. */
 export function pathOf(thrown: unknown): string | undefined {
   return thrown instanceof Error ? /\(os error \d+\): \w+ '([^']+)'/.exec(thrown.message)?.[1] : undefined;

@@ -185,3 +185,13 @@ function* sorted<Item>(
   }
   return from;
 }
+
+/** Returns a function that runs calls one after the other, in order. */
+export function createSerializer(): <Result>(run: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (run) => {
+    const result = last.then(run);
+    last = result.catch(() => {});
+    return result;
+  };
+}

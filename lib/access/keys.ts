@@ -49,16 +49,8 @@ export interface KeyRingParts {
   now: () => number;
 }
 
-/**
- * Creates a key ring. Cached keys are valid until the store's version changes, so a change by the command line applies
- * to the next request.
- */
-export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
-  return ringOf(config, { store, now, unsaved: { uses: new Map() } });
-}
-
 /** Times of last use that are not in the store yet. */
-interface UnsavedUses {
+export interface UnsavedUses {
   /** Unix time in milliseconds, rounded down to the minute, by key id. */
   uses: Map<string, number>;
 }
@@ -70,9 +62,14 @@ interface CachedKey {
   version: number | undefined;
 }
 
-function ringOf(
-  config: KeyRingParts["config"],
-  { store, now, unsaved }: Omit<KeyRingParts, "config"> & { unsaved: UnsavedUses },
+/**
+ * Creates a key ring. Cached keys are valid until the store's version changes, so a change by the command line applies
+ * to the next request.
+ * @param unsaved uses that another key ring has recorded
+ */
+export function createKeyRing(
+  { config, store, now }: KeyRingParts,
+  unsaved: UnsavedUses = { uses: new Map() },
 ): KeyRing {
   const groups = new Map(Object.entries(config.groups));
   const configuredByHash = new Map(configuredKeys(config).map((record) => [record.hash, record]));
@@ -153,7 +150,7 @@ function ringOf(
     },
     group: (name) => groups.get(name),
     now,
-    renewed: (other) => ringOf(other, { store, now, unsaved }),
+    renewed: (other) => createKeyRing({ config: other, store, now }, unsaved),
   };
 }
 

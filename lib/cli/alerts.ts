@@ -1,8 +1,9 @@
 /** `alerts test`: sends a test alert from this process, whether or not a gateway is running. */
+import { reasonOf } from "../causes.ts";
 import { testAlert } from "../alerts/event.ts";
 import { SEND_MS, sendAlert } from "../alerts/webhook.ts";
 import type { Config } from "../config.ts";
-import { reasonOf } from "../doctor/finding.ts";
+
 import { GatewayError } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";

@@ -46,11 +46,6 @@ export function addressWithoutPassword(address: StoreAddress | LimitsAddress): s
   }
 }
 
-/** Returns whether two addresses are equal, including passwords. */
-export function isSameAddress(one: StoreAddress | LimitsAddress, other: StoreAddress | LimitsAddress): boolean {
-  return textOf(one) === textOf(other);
-}
-
 /** Returns whether an address contains a password; `undefined` if it cannot be parsed. */
 export function containsPassword(text: string): boolean | undefined {
   if (!text.includes("://")) return false;
@@ -64,8 +59,4 @@ function withoutPassword(secret: Secret): string {
   url.password = "";
   url.searchParams.delete("password");
   return url.href;
-}
-
-function textOf(address: StoreAddress | LimitsAddress): string {
-  return "url" in address ? address.url.reveal() : addressWithoutPassword(address);
 }

@@ -1,11 +1,10 @@
 /** Reloads the configuration while the gateway serves, one reload at a time, and reports the outcome. */
 import type { Log } from "../log_events.ts";
-import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { Secret } from "../secret.ts";
 import type { ChangeOrigin } from "../store/operators.ts";
 import { StoreError } from "../store/store.ts";
+import { configDigest } from "./digest.ts";
 import type { LoadedConfig } from "./load.ts";
 import { keepRestartOnlySettings } from "./restart_only_settings.ts";
 
@@ -270,16 +269,6 @@ export function createStaticReloader(now: () => number): Reloader {
 
 function sourceOf({ path, variable, shared }: LoadedConfig): string {
   return shared !== undefined ? "store" : path ?? variable ?? "built in";
-}
-
-/** Returns the SHA-256 of a configuration, hexadecimal. It covers the values of secrets. */
-export function configDigest(config: Config): string {
-  const text = JSON.stringify(config, function (this: Record<string, unknown>, name, value: unknown) {
-    // `value` is the result of `toJSON`, which hides a secret; `this[name]` is the secret itself.
-    const original = this[name];
-    return original instanceof Secret ? createHash("sha256").update(original.reveal()).digest("hex") : value;
-  });
-  return createHash("sha256").update(text).digest("hex");
 }
 
 /** Returns the problems of a configuration error; the message of any other error. */

@@ -1,6 +1,6 @@
 /** Keeps the settings that only a restart can change when the configuration is reloaded. */
 import type { Config } from "../config.ts";
-import { isSameAddress, type LimitsAddress, type StoreAddress } from "./address.ts";
+import { configDigest } from "./digest.ts";
 
 /** Paths of the members that a reload does not change. */
 export const RESTART_ONLY = [
@@ -27,65 +27,29 @@ export interface KeptSettings {
 
 /**
  * Returns the next configuration with the settings of the first that the store, the listeners and other process-wide
- * parts were created with.
+ * parts were created with. The admin keys may change, and the admin side may be removed, but it can be added, and its
+ * listener changed, only by a restart.
  */
 export function keepRestartOnlySettings(first: Config, next: Config): KeptSettings {
   const ignored: RestartOnlyPath[] = [];
-  const keep = <T>(path: RestartOnlyPath, [current, changed]: readonly [T, T]): T => {
-    if (JSON.stringify(current) !== JSON.stringify(changed)) ignored.push(path);
-    return current;
-  };
-  const keepAddress = <Address extends StoreAddress | LimitsAddress>(
-    path: RestartOnlyPath,
-    [current, changed]: readonly [Address, Address],
-  ): Address => {
-    if (!isSameAddress(current, changed)) ignored.push(path);
-    return current;
-  };
-  const { admin, ...others } = next;
-  const { images: { uploads, idempotency }, resource_limits: limits } = first;
-  const config: Config = {
-    ...others,
-    listen: keep("listen", [first.listen, next.listen]),
-    store: keepAddress("store", [first.store, next.store]),
-    limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
-    resource_limits: {
-      ...next.resource_limits,
-      image_pixels: keep("resource_limits.image_pixels", [limits.image_pixels, next.resource_limits.image_pixels]),
-      image_wait_ms: keep("resource_limits.image_wait_ms", [limits.image_wait_ms, next.resource_limits.image_wait_ms]),
-    },
-    nodes: keep("nodes", [first.nodes, next.nodes]),
-    images: {
-      ...next.images,
-      uploads: {
-        ...next.images.uploads,
-        concurrent_uploads: keep("images.uploads.concurrent_uploads", [
-          uploads.concurrent_uploads,
-          next.images.uploads.concurrent_uploads,
-        ]),
-      },
-      idempotency: keep("images.idempotency", [idempotency, next.images.idempotency]),
-    },
-  };
-  const keptAdmin = adminOf(first, { admin, ignored });
-  return { config: keptAdmin === undefined ? config : { ...config, admin: keptAdmin }, ignored };
+  let config = next;
+  for (const path of RESTART_ONLY) {
+    if (path === "admin" ? first.admin !== undefined : path === "admin.listen" && config.admin === undefined) continue;
+    const names = path.split(".");
+    const [current, changed] = [first, next].map((root) => names.reduce(memberOf, root));
+    if (configDigest(current) !== configDigest(changed)) ignored.push(path);
+    config = withMember(config, names, current) as Config;
+  }
+  return { config, ignored };
 }
 
-/**
- * Returns the admin settings after a reload. The admin keys may change, and the admin side may be removed, but it can
- * be added, and its listener changed, only by a restart.
- */
-function adminOf(
-  first: Config,
-  { admin, ignored }: { admin: Config["admin"]; ignored: RestartOnlyPath[] },
-): Config["admin"] {
-  if (admin === undefined) return undefined;
-  if (first.admin === undefined) {
-    ignored.push("admin");
-    return undefined;
-  }
-  const { listen } = first.admin;
-  if (JSON.stringify(listen) !== JSON.stringify(admin.listen)) ignored.push("admin.listen");
-  const { listen: _, ...keys } = admin;
-  return { ...keys, ...(listen !== undefined && { listen }) };
+function memberOf(value: unknown, name: string): unknown {
+  return Object(value)[name];
+}
+
+/** Returns a copy with another value of the member at a path, in the same order; without it if that is undefined. */
+function withMember(value: object, [name = "", ...rest]: readonly string[], member: unknown): object {
+  const inner = rest.length === 0 ? member : withMember(Object(memberOf(value, name)), rest, member);
+  const members = Object.entries({ ...value, [name]: inner });
+  return Object.fromEntries(members.filter(([, each]) => each !== undefined));
 }

@@ -3,9 +3,10 @@ import type { Log } from "../log_events.ts";
 import { ConfigError } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { SharedConfig, SharedConfigs } from "../store/store.ts";
+import { configDigest } from "./digest.ts";
 import { parseJsonc } from "./jsonc.ts";
 import type { ConfigText, LoadedConfig } from "./load.ts";
-import { configDigest, ConfigStoreError, type ReloadTrigger } from "./reloader.ts";
+import { ConfigStoreError, type ReloadTrigger } from "./reloader.ts";
 
 /** Members that each node takes from its own file. */
 const OWN_MEMBERS = ["listen", "store", "limits_store", "nodes"] as const;

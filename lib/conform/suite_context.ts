@@ -2,6 +2,7 @@
  * The context that all checks share: it sends requests to the gateway under test and keeps answers that several checks
  * need.
  */
+import { reasonOf } from "../causes.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./sse.ts";
@@ -121,7 +122,7 @@ export class SuiteContext {
       }
       return { status: response.status, header: (name) => response.headers.get(name), text };
     } catch (error) {
-      throw error instanceof Mismatch ? error : new Mismatch("a whole answer", causeOf(error));
+      throw error instanceof Mismatch ? error : new Mismatch("a whole answer", reasonOf(error));
     } finally {
       end();
     }
@@ -137,7 +138,7 @@ export class SuiteContext {
         try {
           return (await reader?.read())?.value !== undefined;
         } catch (error) {
-          throw error instanceof Mismatch ? error : new Mismatch("a body", causeOf(error));
+          throw error instanceof Mismatch ? error : new Mismatch("a body", reasonOf(error));
         }
       },
       disconnect() {
@@ -176,7 +177,7 @@ export class SuiteContext {
       return { response, end: () => clearTimeout(timer), abort: () => call.abort() };
     } catch (error) {
       clearTimeout(timer);
-      throw error instanceof Mismatch ? error : new Mismatch("an answer", causeOf(error));
+      throw error instanceof Mismatch ? error : new Mismatch("an answer", reasonOf(error));
     }
   }
 
@@ -225,11 +226,4 @@ export class SuiteContext {
     const answer = await this.good(request, ability);
     return { ...readWire(answer.text), answer };
   }
-}
-
-/** Returns the message of an error, with that of its cause if it is not included. */
-function causeOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { message, cause } = error;
-  return cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
 }

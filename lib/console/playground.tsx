@@ -27,8 +27,8 @@ interface SendOptions {
   caller: Caller;
   origin: string;
   signal: AbortSignal;
-  /** Absent: the answer is not streamed. */
-  progress?: Progress;
+  /** Undefined: the answer is not streamed. */
+  progress: Progress | undefined;
 }
 
 /** `GET /admin/console/playground`. The query may contain values for the fields of the form. */
@@ -45,24 +45,14 @@ export function sendFromForm(request: Request, context: RouteContext): Promise<R
     const isSent = values.get("action") !== "show";
     const caller = isSent ? await findCaller(gateway, submitted.key) : undefined;
     const { signal } = request;
-    if (request.headers.get("accept") === JSON_LINES) {
-      return streamResults(
-        (progress) =>
-          submitted.models.map((_, side) =>
-            caller === undefined
-              ? Promise.resolve(unsent(submitted, { side, origin }))
-              : send(side, { context, submitted, caller, origin, signal, progress })
-          ),
-        gateway,
-      );
-    }
-    const results = await Promise.all(
+    const start = (progress?: Progress) =>
       submitted.models.map((_, side) =>
         caller === undefined
-          ? unsent(submitted, { side, origin })
-          : send(side, { context, submitted, caller, origin, signal })
-      ),
-    );
+          ? Promise.resolve(unsent(submitted, { side, origin }))
+          : send(side, { context, submitted, caller, origin, signal, progress })
+      );
+    if (request.headers.get("accept") === JSON_LINES) return streamResults(start, gateway);
+    const results = await Promise.all(start());
     const panels = await Promise.all(results.map((result) => resultPanel(result, gateway)));
     return await pageOf(context, { session, values, results: panels });
   });

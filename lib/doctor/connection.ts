@@ -2,9 +2,9 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
-import { faultOf } from "../causes.ts";
+import { faultOf, reasonOf } from "../causes.ts";
 import { DAY_MS } from "../store/days.ts";
-import { type Notes, reasonOf } from "./finding.ts";
+import type { Notes } from "./finding.ts";
 import { withTimeout } from "./round_trip.ts";
 
 /** A certificate that is valid for fewer days than this is reported. */

@@ -34,14 +34,6 @@ export function createNotes(about: string): Notes {
   };
 }
 
-/** Returns the message of an error and of its cause, in one line. */
-export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { message, cause } = error;
-  const text = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
-  return text.replaceAll(/\s+/g, " ");
-}
-
 /** Returns findings with the secrets of the configuration removed from their texts. */
 export function withoutSecrets(findings: readonly Finding[]): Finding[] {
   return findings.map(({ what, advice, ...others }) => ({

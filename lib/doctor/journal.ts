@@ -1,7 +1,8 @@
 /** Checks whether the journal can be written. */
+import { reasonOf } from "../causes.ts";
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config.ts";
-import { createNotes, type Finding, reasonOf } from "./finding.ts";
+import { createNotes, type Finding } from "./finding.ts";
 
 /** Checks the journal, which keeps entries while the store is unreachable. Only a store that nodes share needs one. */
 export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">): Finding[] {

@@ -1,12 +1,12 @@
 /**
  * Checks the Postgres database that nodes share: access, speed, durability, clock, tables, connections, notifications.
  */
-import { codeOf } from "../causes.ts";
+import { codeOf, reasonOf } from "../causes.ts";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";
 import { counted } from "../text.ts";
-import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes } from "./finding.ts";
 import type { ConnectionCheckOptions } from "./connection.ts";
 import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 

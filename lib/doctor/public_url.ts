@@ -1,6 +1,7 @@
 /** Checks the gateway at its public URL: streams must arrive unbuffered, and the gateway must see client addresses. */
+import { reasonOf } from "../causes.ts";
 import { isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
-import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes } from "./finding.ts";
 
 /** Events with text in the test stream. */
 const EVENTS = 6;

@@ -1,8 +1,9 @@
 /** Checks the Redis server in which nodes count limits: access, speed, version and eviction. */
+import { reasonOf } from "../causes.ts";
 import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
-import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes } from "./finding.ts";
 import type { ConnectionCheckOptions } from "./connection.ts";
 import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 

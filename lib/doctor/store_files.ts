@@ -1,4 +1,5 @@
 /** Checks the files of the SQLite store: access rights, free space, the database, and other processes that use them. */
+import { reasonOf } from "../causes.ts";
 import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -7,7 +8,7 @@ import type { Config } from "../config.ts";
 import { previewFile } from "../store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { takeOwnership } from "../store/sqlite/owner_lock.ts";
-import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes } from "./finding.ts";
 import type { ServingState } from "./gateway.ts";
 
 /** Suffixes of the database's files in WAL mode, and of the lock file of its owner. */

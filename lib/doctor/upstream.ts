@@ -2,6 +2,7 @@
  * Checks an upstream: that it is reachable, accepts the key, and has the models of targets. The checks are free of
  * charge.
  */
+import { reasonOf } from "../causes.ts";
 import type { HttpUpstreamConfig } from "../config.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
@@ -17,7 +18,7 @@ import {
 } from "../upstreams/probe.ts";
 import { baseUrlOf, usualPath, vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
-import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes } from "./finding.ts";
 import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
 /** Largest model list that is read, in UTF-16 code units. */

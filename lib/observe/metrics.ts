@@ -139,45 +139,49 @@ export function endingOf({ entry, status }: RequestRecord): string {
   return status >= 400 ? "refused" : "done";
 }
 
-/** Functions that read values from the gateway whenever the metrics are rendered. */
+/** A budget or limit of a group, and how much of it remains. */
+export interface GroupAllowance {
+  labels: NonNullable<Reading["labels"]>;
+  total: Reading["value"];
+  remaining: Reading["value"];
+}
+
+/** Values of the gateway at one moment. Switches are shown as 1 or 0. */
 export interface Vitals {
   /** Number of requests in flight, including streams. */
-  openRequests: () => number;
-  openStreams: () => number;
+  openRequests: number;
+  openStreams: number;
   /** Bytes of request bodies in memory. */
-  heldBytes: () => number;
+  heldBytes: number;
   /** Longest recent delay of the event loop, in seconds. */
-  loopLag: () => number;
-  linesLost: () => number;
+  loopLag: number;
+  linesLost: number;
   /** Bytes of recent responses in memory. */
-  keptBytes: () => number;
+  keptBytes: number;
   /** Number of entries that are not in the ledger yet. */
-  ledgerQueue: () => number;
+  ledgerQueue: number;
   /** True if the ledger can be written. */
-  ledgerHealthy: () => boolean;
+  ledgerHealthy: boolean;
   /** True if the store is reachable. */
-  storeUp: () => boolean;
+  storeUp: boolean;
   /** Number of entries in the journal that wait for the store. */
-  journalEntries: () => number;
+  journalEntries: number;
   /** True if limits are enforced across all nodes. */
-  limitsStoreUp: () => boolean;
-  configVersion: () => number;
+  limitsStoreUp: boolean;
+  configVersion: number;
   /** True if the active configuration is the latest. */
-  configCurrent: () => boolean;
+  configCurrent: boolean;
   /** States of circuit breakers by upstream and model, the worst first. */
-  breakers: () => readonly Reading[];
+  breakers: readonly Reading[];
   /** Budgets of groups in USD, the most used first. */
-  groupBudgets: () => readonly Reading[];
-  /** Remaining amounts of these budgets in USD. */
-  groupBudgetsLeft: () => readonly Reading[];
+  groupBudgets: readonly GroupAllowance[];
   /** Limits of groups, the most used first. */
-  groupLimits: () => readonly Reading[];
-  /** Remaining amounts of these limits. */
-  groupLimitsLeft: () => readonly Reading[];
+  groupLimits: readonly GroupAllowance[];
   /** Memory in bytes. */
-  memory: () => { rss: number; heapUsed: number };
+  rss: number;
+  heapUsed: number;
   /** Time since the start, in seconds. */
-  uptime: () => number;
+  uptime: number;
   version: string;
 }
 
@@ -187,28 +191,28 @@ const MAX_BREAKERS = 150;
 /** Largest number of budgets or limits of groups that are shown; the least used are left out first. */
 const MAX_GROUP_READINGS = 40;
 
-/** Declares the metrics whose values are read from the gateway. */
-export function vitalMetrics(registry: MetricDeclarations, vitals: Vitals): void {
-  const gauge = (name: string, help: string, value: () => number) =>
-    registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
-  gauge("sluice_open_requests", "Running requests, including streams.", vitals.openRequests);
-  gauge("sluice_open_streams", "Running streams.", vitals.openStreams);
-  gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", vitals.heldBytes);
-  gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", vitals.keptBytes);
-  gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
-  gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
-  gauge("sluice_store_up", "1 while the store of keys and the ledger answers, else 0.", () => vitals.storeUp() ? 1 : 0);
-  gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", vitals.journalEntries);
-  gauge(
-    "sluice_limits_store_up",
-    "1 while limits are shared by all nodes, else 0.",
-    () => vitals.limitsStoreUp() ? 1 : 0,
-  );
-  gauge("sluice_config_version", "Version number of the configuration in force.", vitals.configVersion);
+/** Declares the metrics whose values are read at each rendering. @param vitals returns the values of the present one */
+export function vitalMetrics(registry: MetricDeclarations, vitals: () => Vitals): void {
+  const gauge = (name: string, help: string, valueOf: (vitals: Vitals) => number | boolean) =>
+    registry.read(name, { help, type: "gauge", from: () => [{ value: Number(valueOf(vitals())) }] });
+  const ofGroups = (name: string, labels: readonly string[], help: string, listOf: (vitals: Vitals) => Reading[]) =>
+    registry.read(name, { help, labels, type: "gauge", maxSeries: MAX_GROUP_READINGS, from: () => listOf(vitals()) });
+  const totalOf = ({ labels, total: value }: GroupAllowance): Reading => ({ labels, value });
+  const remainingOf = ({ labels, remaining: value }: GroupAllowance): Reading => ({ labels, value });
+  gauge("sluice_open_requests", "Running requests, including streams.", (of) => of.openRequests);
+  gauge("sluice_open_streams", "Running streams.", (of) => of.openStreams);
+  gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", (of) => of.heldBytes);
+  gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", (of) => of.keptBytes);
+  gauge("sluice_ledger_queue", "Entries on their way into the ledger.", (of) => of.ledgerQueue);
+  gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", (of) => of.ledgerHealthy);
+  gauge("sluice_store_up", "1 while the store of keys and the ledger answers, else 0.", (of) => of.storeUp);
+  gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", (of) => of.journalEntries);
+  gauge("sluice_limits_store_up", "1 while limits are shared by all nodes, else 0.", (of) => of.limitsStoreUp);
+  gauge("sluice_config_version", "Version number of the configuration in force.", (of) => of.configVersion);
   gauge(
     "sluice_config_healthy",
     "1 while the configuration in force is the latest, else 0, such as after a refused file.",
-    () => vitals.configCurrent() ? 1 : 0,
+    (of) => of.configCurrent,
   );
   registry.read("sluice_breaker_state", {
     help:
@@ -216,38 +220,46 @@ export function vitalMetrics(registry: MetricDeclarations, vitals: Vitals): void
     labels: ["upstream", "model"],
     type: "gauge",
     maxSeries: MAX_BREAKERS,
-    from: vitals.breakers,
+    from: () => vitals().breakers,
   });
-  const ofGroups = (name: string, labels: readonly string[], help: string, from: () => readonly Reading[]) =>
-    registry.read(name, { help, labels, type: "gauge", maxSeries: MAX_GROUP_READINGS, from });
-  const limitLabels = ["group", "unit"];
-  ofGroups("sluice_group_budget_usd", ["group"], "Budgets of groups, in USD. The 40 most used.", vitals.groupBudgets);
+  ofGroups(
+    "sluice_group_budget_usd",
+    ["group"],
+    "Budgets of groups, in USD. The 40 most used.",
+    (of) => of.groupBudgets.map(totalOf),
+  );
   ofGroups(
     "sluice_group_budget_left_usd",
     ["group"],
     "Budgets of groups minus spent and held amounts, in USD.",
-    vitals.groupBudgetsLeft,
+    (of) => of.groupBudgets.map(remainingOf),
   );
-  ofGroups("sluice_group_limit", limitLabels, "Limits of groups, by unit. The 40 most used.", vitals.groupLimits);
+  const limitLabels = ["group", "unit"];
+  ofGroups(
+    "sluice_group_limit",
+    limitLabels,
+    "Limits of groups, by unit. The 40 most used.",
+    (of) => of.groupLimits.map(totalOf),
+  );
   ofGroups(
     "sluice_group_limit_left",
     limitLabels,
     "Unused part of the limits of groups, by unit.",
-    vitals.groupLimitsLeft,
+    (of) => of.groupLimits.map(remainingOf),
   );
-  gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
+  gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", (of) => of.loopLag);
   registry.read("sluice_log_lines_lost_total", {
     help: "Log lines lost because their reader was too slow or gone, or its disk full.",
     type: "counter",
-    from: () => [{ value: vitals.linesLost() }],
+    from: () => [{ value: vitals().linesLost }],
   });
-  gauge("process_resident_memory_bytes", "Resident memory.", () => vitals.memory().rss);
-  gauge("sluice_heap_used_bytes", "Used heap of the JavaScript engine.", () => vitals.memory().heapUsed);
-  gauge("sluice_uptime_seconds", "Time since the start.", vitals.uptime);
+  gauge("process_resident_memory_bytes", "Resident memory.", (of) => of.rss);
+  gauge("sluice_heap_used_bytes", "Used heap of the JavaScript engine.", (of) => of.heapUsed);
+  gauge("sluice_uptime_seconds", "Time since the start.", (of) => of.uptime);
   registry.read("sluice_build_info", {
     help: "Always 1; the version is a label.",
     labels: ["version"],
     type: "gauge",
-    from: () => [{ labels: { version: vitals.version }, value: 1 }],
+    from: () => [{ labels: { version: vitals().version }, value: 1 }],
   });
 }

@@ -7,7 +7,7 @@ import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vital
 import { Registry } from "./registry.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
-/** Functions that read those values of metrics that the observer does not know itself. */
+/** Those values of metrics that the observer does not know itself. */
 export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
@@ -26,8 +26,8 @@ export class Observer {
   readonly #startedAt: number;
   #linesLost: () => number = () => 0;
   #streams = 0;
-  /** Sources of the other values; `undefined` until the metrics are first rendered. */
-  #vitals: GatewayVitals | undefined;
+  /** Values of the last rendering; `undefined` until the metrics are first rendered. */
+  #vitals: Vitals | undefined;
 
   constructor(monotonic: () => number, now: () => number) {
     this.#monotonic = monotonic;
@@ -144,38 +144,19 @@ export class Observer {
   }
 
   /** Renders all metrics in Prometheus format. */
-  metrics(vitals: GatewayVitals): string {
-    if (this.#vitals === undefined) this.#declare(vitals);
+  metrics(gatewayVitals: GatewayVitals): string {
+    const vitals: Vitals = {
+      ...gatewayVitals,
+      openRequests: this.#requests,
+      openStreams: this.#streams,
+      heldBytes: this.#bodyBytes.reduce((sum, bytes) => sum + bytes(), 0),
+      loopLag: this.loop.lagMs / 1000,
+      linesLost: this.#linesLost(),
+      uptime: this.uptimeMs / 1000,
+    };
+    if (this.#vitals === undefined) vitalMetrics(this.#registry, () => this.#vitals ?? vitals);
     this.#vitals = vitals;
     return this.#registry.render();
-  }
-
-  #declare(first: GatewayVitals): void {
-    // A reload replaces the sources, but metrics are declared only once.
-    const vitals = () => this.#vitals ?? first;
-    vitalMetrics(this.#registry, {
-      openRequests: () => this.#requests,
-      openStreams: () => this.#streams,
-      heldBytes: () => this.#bodyBytes.reduce((sum, bytes) => sum + bytes(), 0),
-      loopLag: () => this.loop.lagMs / 1000,
-      linesLost: () => this.#linesLost(),
-      keptBytes: () => vitals().keptBytes(),
-      ledgerQueue: () => vitals().ledgerQueue(),
-      ledgerHealthy: () => vitals().ledgerHealthy(),
-      storeUp: () => vitals().storeUp(),
-      journalEntries: () => vitals().journalEntries(),
-      limitsStoreUp: () => vitals().limitsStoreUp(),
-      configVersion: () => vitals().configVersion(),
-      configCurrent: () => vitals().configCurrent(),
-      breakers: () => vitals().breakers(),
-      groupBudgets: () => vitals().groupBudgets(),
-      groupBudgetsLeft: () => vitals().groupBudgetsLeft(),
-      groupLimits: () => vitals().groupLimits(),
-      groupLimitsLeft: () => vitals().groupLimitsLeft(),
-      memory: () => vitals().memory(),
-      uptime: () => this.uptimeMs / 1000,
-      version: first.version,
-    });
   }
 
   /** Ends the wait for one event. After the last one, writes the log line, metrics and span of the request. */

@@ -46,9 +46,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   const key = requireCaller(context.caller).keyId;
   const choices = planRetrievalTargets(work.admitted, { gateway, preferences: work.preferences, key });
   const upstreamCall = new AbortController();
-  const interrupt = () => upstreamCall.abort(interrupted.reason);
-  if (interrupted.aborted) interrupt();
-  else interrupted.addEventListener("abort", interrupt, { once: true });
+  const signal = AbortSignal.any([interrupted, upstreamCall.signal]);
   let last: { attempt: Attempt; candidate: AdmittedCandidate<R> } | undefined;
   const watch = new ClientWatch(client, {
     stream: false,
@@ -58,13 +56,13 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   try {
     const answer = await tryTargets(gateway, {
       requestId,
-      signal: upstreamCall.signal,
+      signal,
       entry: meter.entry,
       key,
       choices,
-      isOver: () => upstreamCall.signal.aborted || meter.ended || watch.hasDisconnected,
+      isOver: () => signal.aborted || meter.ended || watch.hasDisconnected,
       async send(attempt) {
-        upstreamCall.signal.throwIfAborted();
+        signal.throwIfAborted();
         const candidate = work.admitted.find(({ model }) => model === attempt.model);
         const upstream = gateway.retrievalUpstreams.get(attempt.target.upstream);
         if (candidate === undefined || upstream === undefined) {
@@ -74,7 +72,6 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         last = { attempt, candidate };
         const { model, target } = attempt;
         meter.entry.beginAttempt(target.upstream, target);
-        const { signal } = upstreamCall;
         const dropped = new UnsupportedParameters();
         const answer = await work.call(upstream, {
           ...{ request: candidate.request, model, target, signal, dropped },
@@ -88,7 +85,6 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
     return { ...answer, clientHasDisconnected: watch.hasDisconnected };
   } finally {
     watch.stop();
-    interrupted.removeEventListener("abort", interrupt);
     if (last !== undefined) context.answerHeaders.push(...headersOfAttempt(last.attempt, meter.entry));
   }
 }

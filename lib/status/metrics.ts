@@ -8,7 +8,7 @@ import { isCurrent } from "./health.ts";
 import { type BudgetOwner, budgetStates } from "../billing/reports/budget_report.ts";
 import { parseUsd } from "../billing/money.ts";
 import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
-import type { Vitals } from "../observe/metrics.ts";
+import type { GroupAllowance } from "../observe/metrics.ts";
 
 /** Values for the states of circuit breakers. A higher value is worse. */
 const STATES: Readonly<Record<HealthRow["state"], number>> = {
@@ -21,31 +21,37 @@ const STATES: Readonly<Record<HealthRow["state"], number>> = {
 
 /** Returns the metrics in Prometheus's text format 0.0.4. */
 export async function metrics(gateway: Gateway): Promise<Response> {
-  const body = new TextEncoder().encode(metricsText(gateway, await readGroups(gateway)));
+  const { observer, ledger, limiter, recall, reloader, store } = gateway;
+  // If a store is unreachable, the values that need it are left out.
+  const [groupBudgets, groupLimits] = await Promise.all([
+    readBudgets(gateway).catch(() => []),
+    readLimits(gateway).catch(() => []),
+  ]);
+  const reach = store.shared?.reach();
+  const { rss, heapUsed } = Deno.memoryUsage();
+  const text = observer.metrics({
+    keptBytes: recall.bytes,
+    ledgerQueue: ledger.queued,
+    ledgerHealthy: ledger.healthy,
+    storeUp: reach?.up ?? true,
+    journalEntries: reach?.waiting ?? 0,
+    limitsStoreUp: limiter.healthy,
+    configVersion: reloader.status().version,
+    configCurrent: isCurrent(gateway) && reloader.status().last_error === undefined,
+    breakers: breakers(gateway),
+    groupBudgets,
+    groupLimits,
+    rss,
+    heapUsed,
+    version: denoJson.version,
+  });
+  const body = new TextEncoder().encode(text);
   return new Response(body, {
     headers: {
       "content-type": "text/plain; version=0.0.4; charset=utf-8",
       "content-length": String(body.byteLength),
       "cache-control": "no-store",
     },
-  });
-}
-
-function metricsText(gateway: Gateway, groups: GroupReadings): string {
-  const { observer, ledger, limiter, recall, reloader, store } = gateway;
-  return observer.metrics({
-    keptBytes: () => recall.bytes,
-    ledgerQueue: () => ledger.queued,
-    ledgerHealthy: () => ledger.healthy,
-    storeUp: () => store.shared?.reach().up ?? true,
-    journalEntries: () => store.shared?.reach().waiting ?? 0,
-    limitsStoreUp: () => limiter.healthy,
-    configVersion: () => reloader.status().version,
-    configCurrent: () => isCurrent(gateway) && reloader.status().last_error === undefined,
-    breakers: () => breakers(gateway),
-    ...groups,
-    memory: () => Deno.memoryUsage(),
-    version: denoJson.version,
   });
 }
 
@@ -65,33 +71,8 @@ function breakers(gateway: Gateway): Reading[] {
     .map(({ row: { upstream, model }, value }) => ({ labels: { upstream, model }, value }));
 }
 
-/** Budgets and limits of groups, read at the same time, the most used first. */
-export type GroupReadings = Pick<Vitals, "groupBudgets" | "groupBudgetsLeft" | "groupLimits" | "groupLimitsLeft">;
-
-/** A budget or limit, and how much of it remains. */
-interface Allowance {
-  labels: NonNullable<Reading["labels"]>;
-  total: Reading["value"];
-  remaining: Reading["value"];
-}
-
-/** Reads the budgets and limits of all groups. If a store is unreachable, its values are left out. */
-async function readGroups(gateway: Gateway): Promise<GroupReadings> {
-  const [budgets, limits] = await Promise.all([
-    readBudgets(gateway).catch(() => []),
-    readLimits(gateway).catch(() => []),
-  ]);
-  const totalOf = ({ labels, total: value }: Allowance): Reading => ({ labels, value });
-  const remainingOf = ({ labels, remaining: value }: Allowance): Reading => ({ labels, value });
-  return {
-    groupBudgets: () => budgets.map(totalOf),
-    groupBudgetsLeft: () => budgets.map(remainingOf),
-    groupLimits: () => limits.map(totalOf),
-    groupLimitsLeft: () => limits.map(remainingOf),
-  };
-}
-
-async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promise<Allowance[]> {
+/** Reads the budgets of all groups, the most used first. */
+async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promise<GroupAllowance[]> {
   const owners = Object.entries(groups).flatMap(([id, { budget }]): BudgetOwner[] =>
     budget === undefined ? [] : [{ scope: "group", id, budget }]
   );
@@ -107,7 +88,8 @@ async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promis
     .sort((one, other) => compareValues(other.used * one.budget, one.used * other.budget));
 }
 
-async function readLimits({ config: { groups }, limiter }: Gateway): Promise<Allowance[]> {
+/** Reads the limits of all groups, the most used first. */
+async function readLimits({ config: { groups }, limiter }: Gateway): Promise<GroupAllowance[]> {
   const limitRequests = Object.entries(groups).flatMap(([name, group]) =>
     groupLimitRequests(name, group, { input: 0, output: 0 })
   );

@@ -1,5 +1,5 @@
 /** Renders docs/reference/metrics.md from the declarations of the metrics. */
-import { requestMetrics, vitalMetrics, type Vitals } from "../../lib/observe/metrics.ts";
+import { requestMetrics, vitalMetrics } from "../../lib/observe/metrics.ts";
 import type { FamilyOptions, MetricDeclarations } from "../../lib/observe/registry.ts";
 import type { AttemptOutcome } from "../../lib/routing/classify_failure.ts";
 import { code, pageHead, table } from "./markdown.ts";
@@ -65,10 +65,9 @@ export function declaredMetrics(): Declared[] {
     read: (name, { type, ...options }) => void add(type)(name, options),
   };
   requestMetrics(registry);
-  const refuse = () => {
-    throw new RangeError("A declaration reads no value");
-  };
   // Values are read only when metrics are rendered, which does not happen here.
-  vitalMetrics(registry, new Proxy({} as Vitals, { get: () => refuse }));
+  vitalMetrics(registry, () => {
+    throw new RangeError("A declaration reads no value");
+  });
   return declared;
 }

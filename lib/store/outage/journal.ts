@@ -5,6 +5,7 @@
  */
 import type { Log } from "../../log_events.ts";
 import { messageOf } from "../../errors.ts";
+import { createSerializer } from "../../scheduler.ts";
 import type { Entry } from "../ledger.ts";
 import { StoreError } from "../store.ts";
 import { type JournalFile, MAX_LINE_BYTES, openJournalFile } from "./journal_file.ts";
@@ -70,8 +71,8 @@ export class Journal {
   #waiting: number;
   /** Offset of the first waiting entry in the file. */
   #firstOffset = HEADER_BYTES.length;
-  /** The last use of the file, after which the next one begins. */
-  #lastUse: Promise<unknown> = Promise.resolve();
+  /** Runs each use of the file after the one before. */
+  readonly #inTurn = createSerializer();
 
   constructor(
     file: JournalFile,
@@ -166,12 +167,6 @@ export class Journal {
     this.#firstOffset = this.#file.length;
     this.#waiting = 0;
     return undefined;
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#lastUse.then(work, work);
-    this.#lastUse = done;
-    return done;
   }
 }
 

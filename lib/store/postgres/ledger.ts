@@ -1,5 +1,6 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** The ledger in a Postgres database, to which several nodes write concurrently. */
+import { createSerializer } from "../../scheduler.ts";
 import { lostEntry } from "../sqlite/accounts.ts";
 import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
@@ -194,14 +195,4 @@ async function release(sql: Sql, ids: readonly string[]): Promise<void> {
       ) mine
       WHERE holds.id = mine.id`
   );
-}
-
-/** Returns a function that runs calls one after the other, in order. */
-function createSerializer(): <Result>(run: () => Promise<Result>) => Promise<Result> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (run) => {
-    const result = last.then(run);
-    last = result.catch(() => {});
-    return result;
-  };
 }

@@ -1,6 +1,6 @@
 /** Opens the reports of a SQLite file: sums over a period, searches, and charged amounts. */
 import { DatabaseSync } from "node:sqlite";
-import { runSliced, runSlicedNow, runToEnd } from "../../scheduler.ts";
+import { createSerializer, runSliced, runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { Durations, DurationSpan } from "../ledger.ts";
 import { FAILED_SQL } from "../search.ts";
 import type { ReadCharged } from "./accounts.ts";
@@ -75,7 +75,7 @@ interface Reader<Work> {
 function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Reader<Work> {
   let opened: { db: DatabaseSync; work: Work } | undefined;
   let isClosed = false;
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createSerializer();
 
   function open(): { db: DatabaseSync; work: Work } {
     if (isClosed) throw new Error("Cannot read the ledger: the store is closed");
@@ -103,11 +103,7 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
   }
 
   return {
-    runInOrder(begin, signal) {
-      const done = last.then(() => run(begin, signal));
-      last = done.catch(() => {});
-      return done;
-    },
+    runInOrder: (begin, signal) => inTurn(() => run(begin, signal)),
     close() {
       isClosed = true;
       opened?.db.close();
