@@ -37,7 +37,7 @@ export function openJournalFile(path: string): JournalFile {
     const reader = Deno.openSync(file, { read: true });
     resources.unshift(reader);
     if (isNew) syncFolder(dirname(file));
-    return new JournalFile({ writer, reader, resources });
+    return new JournalFile({ path: file, writer, reader, resources });
   } catch (cause) {
     for (const resource of resources) resource.close();
     throw new StoreError(`Cannot open the journal "${path}": ${reasonOf(cause)}`, { cause });
@@ -46,19 +46,29 @@ export function openJournalFile(path: string): JournalFile {
 
 /** A file of lines. A call must not begin before the previous one has ended. */
 export class JournalFile {
+  readonly #path: string;
   readonly #writer: Deno.FsFile;
   readonly #reader: Deno.FsFile;
   readonly #resources: readonly { close(): void }[];
   #length: number;
+  readonly #inode: number | null;
   #broken: Error | undefined;
 
   constructor(
-    { writer, reader, resources }: { writer: Deno.FsFile; reader: Deno.FsFile; resources: { close(): void }[] },
+    { path, writer, reader, resources }: {
+      path: string;
+      writer: Deno.FsFile;
+      reader: Deno.FsFile;
+      resources: { close(): void }[];
+    },
   ) {
+    this.#path = path;
     this.#writer = writer;
     this.#reader = reader;
     this.#resources = resources;
-    this.#length = writer.statSync().size;
+    const { size, ino } = writer.statSync();
+    this.#length = size;
+    this.#inode = ino;
   }
 
   /** Length of the file, in bytes. */
@@ -85,6 +95,7 @@ export class JournalFile {
       throw cause;
     }
     await this.#onDisk(() => this.#writer.syncData());
+    await this.#checkPlace(this.#length + line.length);
     this.#length += line.length;
   }
 
@@ -133,6 +144,16 @@ export class JournalFile {
     } catch (cause) {
       throw this.#broken = new Error("Cannot write the journal: the disk failed", { cause });
     }
+  }
+
+  /** Checks that the file is in its place: one that was deleted still takes writes, which are lost with the process. */
+  async #checkPlace(length: number): Promise<void> {
+    const found = await Deno.stat(this.#path).catch((error) => {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      throw this.#broken = new Error("Cannot write the journal: the disk failed", { cause: error });
+    });
+    if (found?.ino === this.#inode && found.size === length) return;
+    throw this.#broken = new Error(`Cannot write the journal: "${this.#path}" was deleted or replaced`);
   }
 
   async #readAt(offset: number): Promise<Uint8Array> {

@@ -215,6 +215,25 @@ Deno.test("Journal is exclusive to one process, and rejects other files", () =>
     await assertRejects(() => open(folder), StoreError, "Cannot open the journal");
   }));
 
+Deno.test("Journal acknowledges nothing that it writes to a file that was deleted, replaced or emptied", () =>
+  inFolder(async (folder) => {
+    const ways: [name: string, act: (path: string) => Promise<void>, left: string[]][] = [
+      ["deleted", (path) => Deno.remove(path), ["one"]],
+      ["replaced", (path) => Deno.remove(path).then(() => Deno.writeTextFile(path, "")), ["one"]],
+      ["emptied", (path) => Deno.truncate(path), []],
+    ];
+    for (const [name, act, left] of ways) {
+      const path = `${folder}/${name}`;
+      const { journal } = await open(path);
+      await journal.append([entry({ id: "one" })]);
+      await act(path);
+      await assertRejects(() => journal.append([entry({ id: "two" })]), Error, "was deleted or replaced", name);
+      await assertRejects(() => journal.append([]), Error, "was deleted or replaced", name);
+      assertEquals([journal.hasRoom, ids(await empty(journal))], [false, left], name);
+      await journal.close();
+    }
+  }));
+
 Deno.test("Journal moves permanently rejected entries to a separate file", () =>
   inFolder(async (folder) => {
     const { journal } = await open(`${folder}/journal`);
