@@ -21,6 +21,7 @@ Deno.test("a response that precedes itself, because an upstream repeats its ids,
       secret: "",
       find: () => Promise.resolve((found++, response)),
       findByItem: () => Promise.resolve(undefined),
+      has: () => false,
       isLocal: () => false,
       put: () => undefined,
     };
@@ -47,6 +48,7 @@ function chained(found: (id: string) => void = () => {}): ResponseMemory {
       });
     },
     findByItem: () => Promise.resolve(undefined),
+    has: () => false,
     isLocal: () => false,
     put: () => undefined,
   };

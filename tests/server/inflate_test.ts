@@ -154,6 +154,7 @@ Deno.test("large bodies are decompressed one at a time, and at most 64 wait", as
           reservation.reserve(bytes, limit);
           peak = Math.max(peak, budget.usedBytes);
         },
+        hold: (bytes: number, limit: number) => reservation.hold(bytes, limit),
         keep() {},
         release: (bytes?: number) => reservation.release(bytes),
       },
