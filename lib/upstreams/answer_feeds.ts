@@ -38,15 +38,16 @@ const STREAM = { stream: true };
  * Returns a function that decodes the next bytes of an answer's server-sent events, or the end without `bytes`, into
  * frames. It returns a promise if a frame is long.
  * @param filter removes the gateway's key; undefined if there is none
+ * @param runForKey runs the parsing of long frames for the API key of the request
  */
 function frameDecoder(
   filter: ContentFilter | undefined,
+  runForKey: ReturnType<typeof keepKey>,
 ): (bytes: Uint8Array | undefined) => Frame[] | Promise<Frame[]> {
   // The SSE reader removes a byte order mark at the start. The decoder itself would remove one at the start of each
   // read.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const sse = new SseReader();
-  const runForKey = keepKey();
   return (bytes) => {
     const frames = bytes === undefined
       ? [...sse.push(decoder.decode()), ...sse.end()]
@@ -141,7 +142,7 @@ export function relayFeed(
   filter: ContentFilter | undefined,
   translator: RelayTranslator,
 ): FrameFeed {
-  const decode = frameDecoder(filter);
+  const decode = frameDecoder(filter, keepKey());
   let over = false;
 
   function take(bytes: Uint8Array | undefined): Step | Promise<Step> {
@@ -188,8 +189,8 @@ export function translatedFeed(
   filter: ContentFilter | undefined,
   { reader, restore, estimator, inClientTerms }: EventTranslation,
 ): EventFeed {
-  const decode = frameDecoder(filter);
   const runForKey = keepKey();
+  const decode = frameDecoder(filter, runForKey);
   /** True after the end of the answer. */
   let over = false;
   /** True after the end of the upstream's stream. */

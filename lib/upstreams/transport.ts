@@ -1,6 +1,6 @@
 /** The interface of transports, which send requests to upstreams. */
 import { GatewayError } from "../errors.ts";
-import type { HeaderFilter, Http1Request, Http1Response } from "../http1/mod.ts";
+import type { HeaderFilter, Http1Client, Http1Request, Http1Response } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 
 /**
@@ -19,16 +19,8 @@ export type Incoming = Http1Response;
 /** A body that is in memory and may be sent more than once. */
 export type ResendableBody = Exclude<Outgoing["body"], ReadableStream>;
 
-/** Sends requests to one upstream. */
-export interface Transport {
-  /**
-   * Sends a request. Resolves when the head of the answer has arrived.
-   * @throws {GatewayError} `upstream` without an answer; `timeout`; or the reason of the call's signal
-   */
-  send(outgoing: Outgoing): Promise<Incoming>;
-  /** Closes idle connections. */
-  close(): void;
-}
+/** Sends requests to one upstream, over HTTP/1.1 or `fetch`. */
+export type Transport = Http1Client;
 
 /** Connection options of a transport. */
 export interface TransportOptions {

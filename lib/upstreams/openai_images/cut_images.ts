@@ -5,17 +5,6 @@ import { type Json, parseJson } from "../../json/mod.ts";
 /** An image as chunks of base64, as in the JSON text with its escapes. */
 export type RawImage = readonly string[];
 
-/** Incremental reader of one JSON text. */
-export interface ImageCutter {
-  /** Reads the next text. @returns the images that end in it @throws {GatewayError} `upstream` above a limit */
-  push(text: string): RawImage[];
-  /**
-   * Parses the rest, in which each image is replaced by a short string.
-   * @throws {GatewayError} `upstream` for invalid or incomplete JSON
-   */
-  end(): Json;
-}
-
 /** Longest image in base64 characters: three times an uncompressed image of 3840x2160 pixels. */
 const MAX_IMAGE_LENGTH = 128 * 1024 * 1024;
 
@@ -25,16 +14,8 @@ const MAX_REST_LENGTH = 4 * 1024 * 1024;
 /** Characters of a member name that are kept for comparison. */
 const MAX_NAME_LENGTH = 16;
 
-/**
- * Creates a reader.
- * @param where `answer`: images are the members `b64_json` of the objects in the list `data`; `event`: the text itself
- * is one object with such a member
- */
-export function imageCutter(where: "answer" | "event"): ImageCutter {
-  return new Cutter(where);
-}
-
-class Cutter implements ImageCutter {
+/** Incremental reader of one JSON text. */
+export class ImageCutter {
   readonly #where: "answer" | "event";
   /** The open brackets around an image. */
   readonly #imagePath: "{[{" | "{";
@@ -55,11 +36,16 @@ class Cutter implements ImageCutter {
   #imageLength = 0;
   #count = 0;
 
+  /**
+   * @param where `answer`: images are the members `b64_json` of the objects in the list `data`; `event`: the text itself
+   * is one object with such a member
+   */
   constructor(where: "answer" | "event") {
     this.#where = where;
     this.#imagePath = where === "answer" ? "{[{" : "{";
   }
 
+  /** Reads the next text. @returns the images that end in it @throws {GatewayError} `upstream` above a limit */
   push(text: string): RawImage[] {
     const finished: RawImage[] = [];
     let at = 0;
@@ -86,6 +72,10 @@ class Cutter implements ImageCutter {
     return finished;
   }
 
+  /**
+   * Parses the rest, in which each image is replaced by a short string.
+   * @throws {GatewayError} `upstream` for invalid or incomplete JSON
+   */
   end(): Json {
     try {
       return parseJson(this.#rest.join(""));

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { imageCutter } from "../../../lib/upstreams/openai_images/cut_images.ts";
+import { ImageCutter } from "../../../lib/upstreams/openai_images/cut_images.ts";
 import type { ImageEvent } from "../../../lib/images/types.ts";
 import { watchTurns, workedMs } from "../../support/turns.ts";
 import { cut, events, eventText, failure, images, overEach, PNG, png, readAll, startHost } from "./host.ts";
@@ -38,7 +38,7 @@ Deno.test("A text cut at any place gives the same images and the same rest", () 
   const text = '{"a":"\\"","data":[{"b64_json":"QUJD","index":1},{"b64_json":""},{"url":"u"}],"z":[{"b64_json":"R"}]}';
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
-      const cutter = imageCutter("answer");
+      const cutter = new ImageCutter("answer");
       const parts = [text.slice(0, first), text.slice(first, second), text.slice(second)];
       const raw = parts.flatMap((part) => cutter.push(part)).map((pieces) => pieces.join(""));
       assertEquals(raw, ["QUJD", ""]);
@@ -221,6 +221,6 @@ function inPieces(bytes: Uint8Array<ArrayBuffer>, size: number): ReadableStream<
 Deno.test("A long event without an image is refused before all of it is read", () => {
   const event = `{"type":"${"x".repeat(100_000_000)}`;
   const started = workedMs();
-  assertThrows(() => imageCutter("event").push(event), GatewayError, "too long");
+  assertThrows(() => new ImageCutter("event").push(event), GatewayError, "too long");
   assert(workedMs() - started < 700);
 });
