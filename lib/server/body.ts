@@ -201,9 +201,9 @@ export class RequestBody implements MemoryReserver {
 
   /** Reserves memory for the answer, as described at `RouteContext.reserveAnswer`. */
   reserveAnswer(bytes: number): void {
-    const { budget, limits: { budgetBytes } } = this.#rules;
+    const { budget, limits: { budgetBytes: total } } = this.#rules;
     // More would be refused even if nothing else was in memory.
-    budget.reserve(Math.min(bytes, Math.max(0, Math.floor(budgetBytes * KEY_SHARE) - budget.bytes)), budgetBytes);
+    budget.reserve(Math.min(bytes, Math.max(0, Math.floor(total * KEY_SHARE) - budget.bytes)), total);
   }
 
   /** Sets the size of an answer in memory, as described at `RouteContext.holdAnswer`. */
