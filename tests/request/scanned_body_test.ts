@@ -45,6 +45,8 @@ async function ask(protocol: Protocol, { gateway, key }: TestGateway, asked: Jso
       throw error;
     },
     reserve: () => {},
+    reserveAnswer: () => {},
+    holdAnswer: () => {},
   };
   const request = new Request("http://localhost/", {
     method: "POST",

@@ -19,6 +19,7 @@ Deno.test("a response that precedes itself, because an upstream repeats its ids,
       limits: null,
       keepsAll: false,
       secret: "",
+      has: () => true,
       find: () => Promise.resolve((found++, response)),
       findByItem: () => Promise.resolve(undefined),
       isLocal: () => false,
@@ -36,6 +37,7 @@ function chained(found: (id: string) => void = () => {}): ResponseMemory {
     limits: null,
     keepsAll: false,
     secret: "",
+    has: () => true,
     find(id) {
       found(id);
       return Promise.resolve({

@@ -155,6 +155,7 @@ Deno.test("large bodies are decompressed one at a time, and at most 64 wait", as
           peak = Math.max(peak, budget.usedBytes);
         },
         keep() {},
+        hold: () => () => {},
         release: (bytes?: number) => reservation.release(bytes),
       },
       timers: new PhaseTimers(),
