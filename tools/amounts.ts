@@ -1,8 +1,7 @@
 /**
- * Checks that no binary fraction gets into amounts of money. Amounts have the type `bigint`, which the compiler does
- * not mix with numbers. This check covers conversions between the two, and prices that are read as numbers.
+ * The lint rule that no binary fraction gets into amounts of money. Amounts have the type `bigint`, which the compiler
+ * does not mix with numbers. The rule covers conversions between the two, and prices that are read as numbers.
  */
-import type { SourceFile } from "./sources.ts";
 
 /** Files that compute amounts: they may contain no fraction, and may not convert an amount to a number. */
 const STRICT = ["money", "price", "charge", "token_bound", "budgets", "ledger_postings"].map((name) =>
@@ -17,7 +16,7 @@ const RELATED = [
   /^lib\/images\/(?:image_pricing|image_usage)\.ts$/,
 ];
 
-/** Allowed lines, each in full, by file. A listed line that no longer exists is a violation. */
+/** Allowed lines, each in full, by file. A listed line that does not exist is a violation. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/billing/money.ts": [
     // Of whole numbers, with no remainder.
@@ -66,129 +65,70 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Parts of names that mean an amount or a price. */
-const AMOUNT = String.raw`(?:cost|overrun|held|amount|budget|price|pricing|usd|charge|debit|credit)`;
+/** A name of an amount or a price, and no call. */
+const AMOUNT = /(?:cost|overrun|held|amount|budget|price|pricing|usd|charge|debit|credit)\w*\b(?!\()/i;
 
-interface Rule {
-  pattern: RegExp;
-  why: string;
-}
+/** Functions that return a number, by their names. */
+const TO_NUMBER = /^(?:Number(?:\.parse\w+)?|parseInt|parseFloat)$/;
 
-const FRACTION: Rule = {
-  pattern: /(?<![\w.])(?:\d[\d_]*\.\d[\d_]*(?:e[+-]?\d+)?|\.\d[\d_]*|\d[\d_]*e-\d+)/gi,
-  why: "a fraction is not exact",
+const WHY = {
+  fraction: "a fraction is not exact",
+  format: "a decimal string is not a number",
+  division: "a quotient is not exact",
+  conversion: "an amount or a price does not become a number",
+  computation: "amounts are added, multiplied and compared",
 };
-const FORMAT: Rule = {
-  pattern: /\.(?:toFixed|toPrecision)\(|\bparseFloat\(/g,
-  why: "a decimal string is not a number",
+
+/** The rule. Only the files of `lib/` are checked. */
+export const exactAmounts: Deno.lint.Rule = {
+  create(context) {
+    const path = /(?:^|\/)(lib\/(?!.*\/lib\/).*)$/.exec(context.filename)?.[1];
+    if (path === undefined) return {};
+    const { text } = context.sourceCode;
+    const textOf = (node: Deno.lint.Node) => context.sourceCode.getText(node);
+    const lines = text.split("\n").map((line) => line.trim());
+    const exceptions = EXCEPTIONS[path] ?? [];
+    const isStrict = STRICT.includes(path);
+    const isExact = isStrict || RELATED.some((pattern) => pattern.test(path));
+    const report = (node: Deno.lint.Node, found: string, why: string) => {
+      const line = lines[text.slice(0, node.range[0]).split("\n").length - 1] ?? "";
+      if (!exceptions.includes(line)) context.report({ node, message: `"${found}" is not allowed here: ${why}` });
+    };
+    return {
+      "BinaryExpression[operator='/'], AssignmentExpression[operator='/=']"(
+        node: Deno.lint.BinaryExpression | Deno.lint.AssignmentExpression,
+      ) {
+        if (isExact) report(node, node.operator, WHY.division);
+      },
+      Literal(node) {
+        if (isExact && typeof node.value === "number" && /\.|e-/i.test(node.raw)) report(node, node.raw, WHY.fraction);
+      },
+      "UnaryExpression[operator='+']"(node: Deno.lint.UnaryExpression) {
+        if (/^[\w.?]+$/.test(textOf(node.argument)) && AMOUNT.test(textOf(node.argument))) {
+          report(node, textOf(node), WHY.conversion);
+        }
+      },
+      MemberExpression(node) {
+        const name = textOf(node);
+        if (isStrict && /^Math\.\w+$/.test(name)) report(node, name, WHY.computation);
+        const method = /\.to(?:Fixed|Precision)$/.exec(name)?.[0];
+        if (isExact && method !== undefined) report(node, method, WHY.format);
+      },
+      CallExpression(node) {
+        const name = textOf(node.callee);
+        const values = node.arguments.map(textOf).join();
+        const isConversion = TO_NUMBER.test(name);
+        if (isStrict && isConversion || isExact && name === "parseFloat") report(node, name, WHY.conversion);
+        else if ((isConversion || /^Math\.\w+$/.test(name)) && /^[^()]+$/.test(values) && AMOUNT.test(values)) {
+          report(node, textOf(node), WHY.conversion);
+        }
+      },
+      "Program:exit"(node) {
+        for (const line of exceptions) {
+          if (lines.includes(line)) continue;
+          context.report({ node, message: `There is no line "${line}" any more, which tools/amounts.ts excepts` });
+        }
+      },
+    };
+  },
 };
-const DIVISION: Rule = { pattern: /\/=?/g, why: "a quotient is not exact" };
-
-/** Rules for all files. */
-const RULES_ANYWHERE: readonly Rule[] = [
-  {
-    pattern: new RegExp(
-      String.raw`\b(?:Number(?:\.parse\w+)?|parseInt|parseFloat|Math\.\w+)\([^()]*${AMOUNT}\w*\b(?!\()[^()]*\)`,
-      "gi",
-    ),
-    why: "an amount or a price does not become a number",
-  },
-  {
-    // A unary plus converts a text to a number; a binary one follows an operand.
-    pattern: new RegExp(String.raw`(?<=(?:[=(,?:[&|<>*/%-]|\breturn)\s*)\+\s*[\w.?]*${AMOUNT}\w*\b(?!\()`, "gi"),
-    why: "an amount or a price does not become a number",
-  },
-];
-
-/** Rules for the files that compute amounts. */
-const STRICT_RULES: readonly Rule[] = [
-  FRACTION,
-  FORMAT,
-  DIVISION,
-  { pattern: /\b(?:Number(?:\.parse\w+)?|parseInt)\(/g, why: "an amount does not become a number" },
-  { pattern: /\bMath\.\w+/g, why: "amounts are added, multiplied and compared" },
-];
-
-/** Lists the violations in the files, as `path:line: problem`. */
-export function checkAmounts(files: readonly SourceFile[], exceptions = EXCEPTIONS): string[] {
-  return files.flatMap((file) => [...checkFile(file, exceptions[file.path] ?? []), ...checkStale(file, exceptions)]);
-}
-
-function checkFile({ path, text }: SourceFile, exceptions: readonly string[]): string[] {
-  const lines = text.split("\n");
-  const code = blankTexts(text);
-  return rulesOf(path).flatMap(({ pattern, why }) =>
-    [...code.matchAll(pattern)].flatMap((match) => {
-      const number = code.slice(0, match.index).split("\n").length;
-      if (exceptions.includes(lines[number - 1]?.trim() ?? "")) return [];
-      return [`${path}:${number}: "${match[0].trim()}" is not allowed here: ${why}`];
-    })
-  );
-}
-
-function rulesOf(path: string): readonly Rule[] {
-  if (STRICT.includes(path)) return STRICT_RULES;
-  return RELATED.some((pattern) => pattern.test(path))
-    ? [...RULES_ANYWHERE, FRACTION, FORMAT, DIVISION]
-    : RULES_ANYWHERE;
-}
-
-/** Lists the exceptions whose lines no longer exist. */
-function checkStale({ path, text }: SourceFile, exceptions: Readonly<Record<string, readonly string[]>>): string[] {
-  const lines = new Set(text.split("\n").map((line) => line.trim()));
-  return (exceptions[path] ?? []).flatMap((line) =>
-    lines.has(line) ? [] : [`${path}: has no line "${line}" any more, which tools/amounts.ts excepts`]
-  );
-}
-
-const QUOTED = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/y;
-const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
-/** From a backtick, or from the end of code within a template, up to the next code or the end. */
-const TEMPLATE = /[`}](?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;
-const EXPRESSION = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
-/** Code after which a slash begins a regular expression. Elsewhere it divides. */
-const BEFORE_EXPRESSION = /(?:^|[(,=:[!&|?{};+>]|\breturn)\s*$/;
-
-/** Replaces comments, strings and regular expressions by spaces. Line ends stay, and so does code within templates. */
-function blankTexts(text: string): string {
-  let code = "";
-  /** For each template whose code is open: how many braces are open in it. */
-  const templates: number[] = [];
-  for (let at = 0; at < text.length;) {
-    const char = text.charAt(at);
-    const braces = templates.at(-1);
-    const isTemplate = char === "`" || (char === "}" && braces === 0);
-    const literal = isTemplate ? matchAt(TEMPLATE, { text, at }) : literalAt(text, { at, code });
-    if (char === "}" && braces === 0) templates.pop();
-    else if (braces !== undefined && char === "{") templates[templates.length - 1] = braces + 1;
-    else if (braces !== undefined && char === "}") templates[templates.length - 1] = braces - 1;
-    if (isTemplate && literal?.endsWith("${") === true) templates.push(0);
-    code += literal === undefined ? char : literal.replaceAll(/[^\n]/g, " ");
-    at += literal?.length ?? 1;
-  }
-  return code;
-}
-
-/** Returns the comment, string or regular expression that begins at an offset; `undefined` if none does. */
-function literalAt(text: string, { at, code }: { at: number; code: string }): string | undefined {
-  switch (text.charAt(at)) {
-    case '"':
-    case "'":
-      return matchAt(QUOTED, { text, at });
-    case "/": {
-      const comment = matchAt(COMMENT, { text, at });
-      if (comment !== undefined) return comment;
-      // The last line is enough; a search through all code before each slash would take too long.
-      const line = code.slice(code.lastIndexOf("\n") + 1);
-      return BEFORE_EXPRESSION.test(line) ? matchAt(EXPRESSION, { text, at }) : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
-
-/** Returns the match of a sticky pattern at an offset. */
-function matchAt(pattern: RegExp, { text, at }: { text: string; at: number }): string | undefined {
-  pattern.lastIndex = at;
-  return pattern.exec(text)?.[0];
-}

@@ -38,24 +38,22 @@ export const SELF_CONTAINED = [
 /** Parts that are loaded with their first use: other parts may import them with `import()` only. */
 export const LAZY = ["lib/console", "routes/admin"];
 
-/** Files that all protocol folders may import, besides the canonical form. */
-const SHARED_BY_PROTOCOLS = [
-  "frame_template.ts",
+/** Imports that the folder of a protocol may have. */
+const PROTOCOL = [
+  "canonical",
   "codec.ts",
-  "upstream_codec.ts",
-  "relay.ts",
+  "error_bodies.ts",
+  "extras.ts",
   "fields.ts",
+  "frame_template.ts",
   "members.ts",
   "plain_contents.ts",
-  "error_bodies.ts",
   "read_openai_error.ts",
+  "relay.ts",
+  "upstream_codec.ts",
   "vendor_error.ts",
-  "extras.ts",
 ]
-  .map((file) => `lib/protocols/${file}`);
-
-/** Imports that the folder of a protocol may have. */
-const PROTOCOL = ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS];
+  .map((file) => `lib/protocols/${file}`).concat("lib/catalog/model.ts");
 
 const PROTOCOLS = ["chat", "responses", "messages", "gemini"].map((protocol) => `lib/protocols/${protocol}`);
 
@@ -69,17 +67,25 @@ export const LAYERS: Layers = {
   ...Object.fromEntries(GROUND.map((file) => [file, []])),
   "lib/protocols/canonical": [],
   "lib/protocols": ["lib/protocols/canonical", "lib/catalog/model.ts"],
-  "lib/protocols/client_codecs.ts": [...PROTOCOL, ...PROTOCOLS],
+  "lib/protocols/client_codecs.ts": ["lib/protocols/canonical", "lib/protocols/codec.ts", ...PROTOCOLS],
   "lib/protocols/chat": PROTOCOL,
   "lib/protocols/responses": PROTOCOL,
   "lib/protocols/messages": PROTOCOL,
   "lib/protocols/gemini": PROTOCOL,
-  "lib/protocols/translate": ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS],
-  "lib/protocols/quirks": [...PROTOCOL, "lib/protocols/translate/legal_names.ts", "lib/upstreams/vendors.ts"],
+  "lib/protocols/translate": ["lib/protocols/canonical", "lib/protocols/members.ts", "lib/protocols/upstream_codec.ts"],
+  "lib/protocols/quirks": [
+    "lib/catalog/model.ts",
+    "lib/protocols/canonical",
+    "lib/protocols/extras.ts",
+    "lib/protocols/members.ts",
+    "lib/protocols/translate/legal_names.ts",
+    "lib/protocols/upstream_codec.ts",
+    "lib/upstreams/vendors.ts",
+  ],
   "lib/o200k": [],
   "lib/http1": [],
   "lib/canvas": [],
-  "lib/routing": ["lib/protocols/canonical", "lib/catalog/model.ts"],
+  "lib/routing": ["lib/catalog/model.ts"],
   "lib/config.ts": [
     "lib/alerts/event.ts",
     "lib/config",
@@ -99,7 +105,6 @@ export const LAYERS: Layers = {
     "lib/protocols/canonical",
     "lib/config.ts",
     "lib/access",
-    "lib/gateway.ts",
     "lib/server",
     "lib/upstreams/vendors.ts",
   ],
@@ -114,7 +119,7 @@ export const LAYERS: Layers = {
     "lib/limits",
     "lib/store",
   ],
-  "lib/access": [...DATA, "lib/catalog", "lib/protocols/canonical", "lib/store"],
+  "lib/access": [...DATA, "lib/protocols/canonical", "lib/store"],
   "lib/billing/reports": [
     "lib/access",
     "lib/config.ts",
@@ -128,7 +133,6 @@ export const LAYERS: Layers = {
     "lib/config.ts",
     "lib/observe/trace.ts",
     "lib/http1",
-    "lib/protocols/canonical",
     "lib/catalog",
     "lib/fault",
     "lib/server/sse.ts",
@@ -136,14 +140,11 @@ export const LAYERS: Layers = {
     "lib/retrieval",
     "lib/billing",
     "lib/protocols",
-    "lib/protocols/translate",
   ],
   "lib/observe": ["lib/billing/money.ts", "lib/store/ledger.ts"],
   "lib/recall": ["lib/config/address.ts"],
   "lib/responses": [
     "lib/access",
-    "lib/billing",
-    "lib/o200k",
     "lib/upstreams/vendors.ts",
     "lib/gateway.ts",
     "lib/protocols",
@@ -152,9 +153,6 @@ export const LAYERS: Layers = {
     "lib/server",
   ],
   "lib/gemini": [
-    "lib/access",
-    "lib/billing",
-    "lib/o200k",
     "lib/protocols",
     "lib/request",
     "lib/server",
@@ -172,14 +170,12 @@ export const LAYERS: Layers = {
   "lib/alerts/event.ts": [],
   "lib/gateway.ts": [
     "lib/recall",
-    "lib/protocols/quirks",
     "lib/observe",
     "lib/access",
     "lib/catalog",
     "lib/config.ts",
     "lib/config",
     "lib/images",
-    "lib/retrieval",
     "lib/limits",
     "lib/billing",
     "lib/routing",
@@ -194,7 +190,8 @@ export const LAYERS: Layers = {
     "lib/config.ts",
     "lib/gateway.ts",
     "lib/observe",
-    ...SHARED_BY_PROTOCOLS,
+    "lib/protocols/codec.ts",
+    "lib/protocols/error_bodies.ts",
   ],
   "lib/admin": [
     "deno.json",
@@ -207,7 +204,6 @@ export const LAYERS: Layers = {
     "lib/status/health.ts",
     "lib/protocols/fields.ts",
     "lib/billing/reports",
-    "lib/routing/health.ts",
     "lib/store",
   ],
   "lib/console": [
@@ -235,9 +231,7 @@ export const LAYERS: Layers = {
   ],
   "lib/openapi": [
     "lib/access",
-    "lib/protocols/canonical",
     "lib/catalog",
-    "lib/config.ts",
     "lib/server",
     "lib/images",
     "lib/retrieval",
@@ -246,7 +240,6 @@ export const LAYERS: Layers = {
   "lib/request": [
     "lib/o200k",
     "lib/access",
-    "lib/protocols/canonical",
     "lib/catalog",
     "lib/config.ts",
     "lib/gateway.ts",
@@ -258,7 +251,6 @@ export const LAYERS: Layers = {
     "lib/routing",
     "lib/store/ledger.ts",
     "lib/upstreams",
-    "deno.json",
   ],
   "lib/status": [
     "deno.json",
@@ -288,7 +280,9 @@ export const LAYERS: Layers = {
     "lib/billing",
     "lib/observe",
     "lib/request",
-    ...SHARED_BY_PROTOCOLS,
+    "lib/protocols/error_bodies.ts",
+    "lib/protocols/extras.ts",
+    "lib/protocols/fields.ts",
     "lib/routing",
     "lib/store",
   ],
@@ -298,20 +292,19 @@ export const LAYERS: Layers = {
     "lib/catalog",
     "lib/gateway.ts",
     "lib/server",
-    "lib/images/json_chunks.ts",
     "lib/limits",
     "lib/billing",
     "lib/observe",
     "lib/protocols/canonical",
     "lib/request",
-    ...SHARED_BY_PROTOCOLS,
+    "lib/protocols/extras.ts",
+    "lib/protocols/fields.ts",
     "lib/routing",
     "lib/store",
   ],
   "lib/conform": [],
   "lib/doctor": [
     "lib/access/networks.ts",
-    "lib/catalog",
     "lib/config.ts",
     "lib/config/address.ts",
     "lib/store/days.ts",
@@ -324,7 +317,7 @@ export const LAYERS: Layers = {
     "lib/upstreams/select_transport.ts",
   ],
   "lib/fault": ["lib/protocols/canonical", "lib/protocols/codec.ts"],
-  "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
+  "lib/cli": ["lib", "deno.json"],
   "routes": [
     "lib/admin",
     "lib/console",

@@ -1,9 +1,8 @@
 /**
  * Checks imports between parts of the code, and code that only some parts may contain; also runs the checks of
- * `amounts.ts` and `names.ts`. Prints one line per violation. `deno task layers`
+ * `names.ts`. Prints one line per violation. `deno task layers`
  */
 import { GROUND, HTTP_AREAS, LAYERS, type Layers, LAZY, SELF_CONTAINED } from "./layer_table.ts";
-import { checkAmounts } from "./amounts.ts";
 import { checkFrontDoors, checkImportCounts, checkTypeNames } from "./names.ts";
 import { blankComments, readSources, type SourceFile } from "./sources.ts";
 
@@ -135,7 +134,6 @@ if (import.meta.main) {
   files.sort((a, b) => a.path < b.path ? -1 : 1);
   const violations = [
     ...checkLayers(files),
-    ...checkAmounts(files),
     ...checkTypeNames(files),
     ...checkImportCounts(files),
     ...checkFrontDoors(files),

@@ -1,4 +1,5 @@
 /** Our own rules for `deno lint`. */
+import { exactAmounts } from "./amounts.ts";
 
 /** Most lines of a function, without those of functions within it: a longer one does more than one thing. */
 const MAX_LINES = 80;
@@ -13,6 +14,7 @@ interface OpenFunction {
 const plugin: Deno.lint.Plugin = {
   name: "sluice",
   rules: {
+    "exact-amounts": exactAmounts,
     "function-length": {
       create(context) {
         // Tests and benchmarks have long tables of cases.

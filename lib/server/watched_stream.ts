@@ -1,4 +1,4 @@
-/** Sends large answers in pieces, as fast as their clients read them, and ends those that nobody reads. */
+/** Sends large answers in pieces, as fast as their clients read them, and ends those that stay unread. */
 import { Buffer } from "node:buffer";
 import { unreadError } from "../errors.ts";
 import { PhaseTimer, type PhaseTimers } from "../phase_timers.ts";

@@ -74,7 +74,7 @@ Deno.test("a webhook of format slack contains only a text", async () => {
   ]);
 });
 
-Deno.test("a name in an alert mentions nobody in a chat, and is no link", async () => {
+Deno.test("a name in an alert is neither a mention nor a link in a chat", async () => {
   await using receiver = startReceiver();
   const text = "User @all [pay](https://evil.example), @channel of anna@example.com has spent 80%";
   await sendAlert({ ...BODY, text }, { alerts: alertsTo(receiver, "slack") }, OPTIONS);

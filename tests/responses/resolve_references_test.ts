@@ -19,9 +19,9 @@ Deno.test("a response that precedes itself, because an upstream repeats its ids,
       limits: null,
       keepsAll: false,
       secret: "",
+      has: () => true,
       find: () => Promise.resolve((found++, response)),
       findByItem: () => Promise.resolve(undefined),
-      has: () => false,
       isLocal: () => false,
       put: () => undefined,
     };
@@ -37,6 +37,7 @@ function chained(found: (id: string) => void = () => {}): ResponseMemory {
     limits: null,
     keepsAll: false,
     secret: "",
+    has: () => true,
     find(id) {
       found(id);
       return Promise.resolve({
@@ -48,7 +49,6 @@ function chained(found: (id: string) => void = () => {}): ResponseMemory {
       });
     },
     findByItem: () => Promise.resolve(undefined),
-    has: () => false,
     isLocal: () => false,
     put: () => undefined,
   };

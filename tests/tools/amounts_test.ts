@@ -1,15 +1,20 @@
 import { assertEquals } from "@std/assert";
-import { checkAmounts } from "../../tools/amounts.ts";
+import plugin from "../../tools/lint_rules.ts";
+
+/** Messages about a function with these statements. */
+function lint(path: string, text: string): string[] {
+  return Deno.lint.runPlugin(plugin, `/work/${path}`, `function a() {\n${text}\n}\n`).map(({ message }) => message);
+}
 
 /** Problems of a file, without their reasons. */
 function check(path: string, text: string): string[] {
-  return checkAmounts([{ path, text }], {}).map((line) => /"(.*)" is not allowed here/.exec(line)?.[1] ?? line);
+  return lint(path, text).map((line) => /"(.*)" is not allowed here/.exec(line)?.[1] ?? line);
 }
 
 const PRICE = "lib/billing/price.ts";
 const LEDGER = "lib/store/sqlite/ledger.ts";
 
-Deno.test("checkAmounts() finds numbers derived from money", () => {
+Deno.test("exact-amounts finds numbers derived from money", () => {
   const cases: [path: string, text: string, found: string][] = [
     ["lib/request/a.ts", "const usd = Number(entry.cost);", "Number(entry.cost)"],
     ["lib/server/a.ts", "report(Math.round(hold.overrun));", "Math.round(hold.overrun)"],
@@ -18,13 +23,13 @@ Deno.test("checkAmounts() finds numbers derived from money", () => {
     ["lib/server/a.ts", "return + entry.cost;", "+ entry.cost"],
     ["lib/store/postgres/ledger_sums.ts", "const half = cost / 2;", "/"],
     ["lib/images/image_pricing.ts", "const tokens = 96 * 0.15;", "0.15"],
-    [PRICE, "return Number(text);", "Number("],
+    [PRICE, "return Number(text);", "Number"],
     [PRICE, "const half = amount / 2n;", "/"],
     [PRICE, "const cost = tokens * 7.5e-7;", "7.5e-7"],
     [PRICE, "const cost = tokens * .5;", ".5"],
     [PRICE, "const tiny = 1e-12;", "1e-12"],
     [PRICE, "return Math.floor(x);", "Math.floor"],
-    [PRICE, "return x.toFixed(4);", ".toFixed("],
+    [PRICE, "return x.toFixed(4);", ".toFixed"],
     [PRICE, "total /= n;", "/="],
     [PRICE, "const text = `${a / b}`;", "/"],
     [PRICE, "const text = `it's ${a / b} isn't`;", "/"],
@@ -34,12 +39,12 @@ Deno.test("checkAmounts() finds numbers derived from money", () => {
     [PRICE, "const short = (a + b)\n  / 2;", "/"],
     [LEDGER, "sum += cost * 0.8;", "0.8"],
     [LEDGER, "const mean = cost / count;", "/"],
-    ["lib/billing/reports/usage.ts", "cost.toFixed(2)", ".toFixed("],
+    ["lib/billing/reports/invoice.ts", "cost.toFixed(2)", ".toFixed"],
   ];
   for (const [path, text, found] of cases) assertEquals(check(path, text), [found], `${path}: ${text}`);
 });
 
-Deno.test("checkAmounts() ignores other numbers", () => {
+Deno.test("exact-amounts ignores other numbers", () => {
   const cases: [path: string, text: string][] = [
     ["lib/server/a.ts", "const half = width / 2; const ratio = 0.5;"],
     ["lib/server/a.ts", "const count = Number(text); Math.max(costs(), 1);"],
@@ -55,11 +60,13 @@ Deno.test("checkAmounts() ignores other numbers", () => {
   for (const [path, text] of cases) assertEquals(check(path, text), [], `${path}: ${text}`);
 });
 
-Deno.test("checkAmounts() allows listed exceptions, and reports unused ones", () => {
-  const line = "return product / unit;";
-  const file = (text: string) => [{ path: PRICE, text }];
-  assertEquals(checkAmounts(file(`  ${line}\n`), { [PRICE]: [line] }), []);
-  assertEquals(checkAmounts(file("const a = 1n;"), { [PRICE]: [line] }), [
-    `${PRICE}: has no line "${line}" any more, which tools/amounts.ts excepts`,
-  ]);
+Deno.test("exact-amounts allows listed exceptions, and reports unused ones", () => {
+  const path = "lib/limits/sliding_window.ts";
+  const line = "const removed = Math.min(amount, bucket.amount);";
+  assertEquals(lint(path, `  ${line}`), []);
+  assertEquals(lint(path, "const a = 1n;"), [`There is no line "${line}" any more, which tools/amounts.ts excepts`]);
+});
+
+Deno.test("exact-amounts does not read other code", () => {
+  assertEquals(lint("tests/billing/a_test.ts", "const usd = Number(entry.cost);"), []);
 });

@@ -92,7 +92,7 @@ function withoutBlocking(
   };
 }
 
-/** What SQLite's messages do not say. */
+/** Advice that SQLite's messages lack. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ["unable to open database file", "it and its folder must be readable and writable, and the disk not read-only"],
   ["disk I/O error", "the disk is full or failed"],

@@ -91,7 +91,7 @@ function startPainting(image: string, { isLocal = false, limits }: { isLocal?: b
   return { gateway, upstream, asked };
 }
 
-Deno.test("repeats of an answer that nobody reads are refused before they fill the memory", async () => {
+Deno.test("repeats of an unread answer are refused before they fill the memory", async () => {
   const image = base64Of(png(1024, 1024)).padEnd(ANSWER_BYTES, "A");
   const { gateway, upstream, asked } = startPainting(image, { limits: { body_budget_bytes: BUDGET_BYTES } });
   await using _ = gateway;
