@@ -54,7 +54,7 @@ const LONG: readonly { files: number; paths: readonly string[] }[] = [
   },
   { files: 1, paths: ["tests/e2e/request/phase_limits_test.ts"] },
   { files: 3, paths: ["tests/e2e/nodes/"] },
-  { files: 3, paths: ["tests/e2e/program/"] },
+  { files: 5, paths: ["tests/e2e/program/"] },
   { files: 3, paths: ["tests/e2e/deploy/"] },
   { files: 3, paths: ["tests/e2e/fault/"] },
   { files: 1, paths: ["tests/e2e/permissions/"] },

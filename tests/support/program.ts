@@ -164,7 +164,10 @@ export function start(args: readonly string[], place: Place): Promise<Running> {
   return untilStarted(startOwn([...args, "--port", String(place.port ?? 0)], place));
 }
 
-/** Starts the gateway in a process that `reuseGateways` keeps, or if none is idle in one of its own. */
+/**
+ * Starts the gateway in a process that `reuseGateways` keeps, or if none is idle in one of its own. The test ends it by
+ * SIGTERM: it may not kill a process that others use.
+ */
 export function startReused(args: readonly string[], place: Place): Promise<Running> {
   const { folder, env = {}, port = 0 } = place;
   const idle = gateways.pop();

@@ -5,6 +5,7 @@ import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "../upstream/deaf_host.ts";
 import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
 import { CLOSED_PORT } from "../support/closed_port.ts";
+import { othersTurns } from "../support/others_turns.ts";
 import { simulateTime } from "../support/simulated_time.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request, TRANSPORTS } from "./transports.ts";
@@ -182,7 +183,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
         if (kept) {
           await (await transport.send(request(server.url, { body: "first" }))).text(1);
           // Some are free a moment later.
-          await new Promise((resolve) => setTimeout(resolve, 10));
+          await othersTurns();
         }
         const client = new AbortController();
         const call = transport.send(request(server.url, { signal: client.signal })).then(act);

@@ -92,6 +92,9 @@ async function useConsole(origin: string): Promise<void> {
 /** A name that this library, which is under the GPL, leaves in what contains it. */
 const NAME_IN_LIBIMAGEQUANT = "liq_attr";
 
+/** The smallest size: larger ones take longer to paint. */
+const SIZE = "1024x640";
+
 const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
 const REQUESTS: [path: string, body: Record<string, unknown>][] = [
   ["/v1/chat/completions", HELLO],
@@ -158,7 +161,7 @@ Deno.test("the executable alone in a folder is the whole gateway", { ignore: obs
             model: "sluice/canvas",
             prompt: "a red fox",
             quality: "low",
-            size: "1024x1024",
+            size: SIZE,
             output_format: format,
           };
           images[format] = await image(`${origin}/v1/images/generations`, {
@@ -169,7 +172,10 @@ Deno.test("the executable alone in a folder is the whole gateway", { ignore: obs
         }
         const form = new FormData();
         for (
-          const [name, value] of [["model", "sluice/canvas"], ["prompt", "blur it"], ["quality", "low"]] as const
+          const [name, value] of [["model", "sluice/canvas"], ["prompt", "blur it"], ["quality", "low"], [
+            "size",
+            SIZE,
+          ]] as const
         ) {
           form.append(name, value);
         }

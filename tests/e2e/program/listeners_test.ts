@@ -1,7 +1,9 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { inFolder, type Place, type Running, start } from "../../support/program.ts";
+import { inFolder, type Place, reuseGateways, type Running, start, startReused } from "../../support/program.ts";
 import { canRun, skipIf } from "../../support/skip.ts";
 import { eventually, until } from "../../support/soon.ts";
+
+reuseGateways();
 
 const ADMIN_KEY = "admin-key-of-these-listeners";
 /** Addresses of the gateway and of the scanner, in a network reserved for documentation. */
@@ -32,7 +34,8 @@ async function listeners(pid: number): Promise<{ hostname: string; port: number 
 
 async function startWith(folder: string, file: Record<string, unknown>, under?: Place["under"]): Promise<Running> {
   await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
-  return await start(["serve"], { folder, env: { ADMIN_KEY }, ...(under !== undefined && { under }) });
+  const place = { folder, env: { ADMIN_KEY } };
+  return under === undefined ? await startReused(["serve"], place) : await start(["serve"], { ...place, under });
 }
 
 async function end({ kill, ended }: Running): Promise<void> {

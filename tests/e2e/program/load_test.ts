@@ -1,5 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { inFolder, type RunningWithKey, startWithKey } from "../../support/program.ts";
+import { inFolder, reuseGateways, type RunningWithKey, startReused, startWithKey } from "../../support/program.ts";
+
+reuseGateways();
 
 const LONG = "one two three four ".repeat(20_000);
 
@@ -63,7 +65,7 @@ async function endsAtOnce(gateway: RunningWithKey): Promise<void> {
 
 Deno.test("concurrent streams each receive their own text", () =>
   inFolder(async (folder) => {
-    const gateway = await startWithKey([], { folder });
+    const gateway = await startWithKey([], { folder }, startReused);
     const questions = Array.from({ length: 20 }, (_, index) =>
       Object.keys(REQUESTS).map((path) => ({
         path,
@@ -76,7 +78,7 @@ Deno.test("concurrent streams each receive their own text", () =>
 
 Deno.test("a client that does not read its stream delays no others", () =>
   inFolder(async (folder) => {
-    const gateway = await startWithKey([], { folder });
+    const gateway = await startWithKey([], { folder }, startReused);
     const connections = await Promise.all(Array.from({ length: 3 }, () => openStream(gateway)));
     for (const path of Object.keys(REQUESTS)) {
       assertEquals(await textOf(await ask(gateway, path, "Me first")), "Me first");

@@ -1,9 +1,21 @@
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
-import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../../support/program.ts";
+import {
+  inFolder,
+  reuseGateways,
+  reuseProcess,
+  run,
+  type Running,
+  type RunningWithKey,
+  startReused,
+  startWithKey,
+} from "../../support/program.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
 import { plainModel } from "../../support/plain_model.ts";
+
+reuseProcess();
+reuseGateways();
 
 /** Open streams at the shutdown: some finish in time, the others never would. */
 const STREAMS = 100;
@@ -180,7 +192,7 @@ async function connected({ origin }: Running) {
 Deno.test("a body still arriving at SIGTERM is served, new requests are refused, and SIGHUP is ignored", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ shutdown: { drain_seconds: 60 } }));
-    const gateway = await startWithKey([], { folder });
+    const gateway = await startWithKey([], { folder }, startReused);
     const { key } = gateway;
     const body = JSON.stringify({ model: "sluice/echo", messages: MESSAGES });
     const head = (path: string) =>

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { stopRequests } from "../../../lib/gateway.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
+import { type GatewayOptions, startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
+import { othersTurns } from "../../support/others_turns.ts";
 import { soon, until } from "../../support/soon.ts";
 import { json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { base64Of, embeddingRow, entriesOf, failure, post, statusOf, vectors } from "./retrieval.ts";
@@ -13,14 +14,16 @@ const ASK = { model: "acme/vectors", input: ["one", "two"] };
 async function withHost(
   answer: (request: UpstreamRequest, index: number) => ScriptedAnswer,
   test: (gateway: ReturnType<typeof startGateway>, requests: UpstreamRequest[]) => Promise<void>,
-  { row = {}, vendor = "openai", config = {} }: { row?: JsonObject; vendor?: string; config?: JsonObject } = {},
+  { row = {}, vendor = "openai", config = {}, ...options }:
+    & { row?: JsonObject; vendor?: string; config?: JsonObject }
+    & Pick<GatewayOptions, "arriving"> = {},
 ): Promise<void> {
   await using host = startUpstream(answer);
   await using gateway = startGateway({
     upstreams: { one: upstream(vendor, host.url) },
     models: [embeddingRow("acme/vectors", ["one"], row)],
     ...config,
-  });
+  }, options);
   await test(gateway, host.requests);
 }
 
@@ -248,6 +251,8 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
   for (const on_disconnect of ["auto", "cancel"]) {
     const answered = Promise.withResolvers<void>();
     const reached = Promise.withResolvers<void>();
+    const disconnected = Promise.withResolvers<void>();
+    const arriving = ({ signal }: Request) => signal.addEventListener("abort", () => disconnected.resolve());
     await withHost(() => {
       reached.resolve();
       return { ...vectors(["[1,0]", "[0,1]"]), before: answered.promise };
@@ -258,8 +263,11 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
       client.abort();
       await pending;
       if (on_disconnect === "cancel") await soon("the cancelled call", requests[0]?.gone ?? Promise.reject());
-      // Disconnects are checked after 20 ms.
-      else await new Promise((resolve) => setTimeout(resolve, 60));
+      else {
+        await soon("the disconnect", disconnected.promise);
+        // The gateway may read the signal up to 20 ms after the beginning of the request.
+        await othersTurns();
+      }
       answered.resolve();
       await soon("the end", gateway.gateway.inFlight.whenDone());
       const [entry] = await entriesOf(gateway);
@@ -267,7 +275,7 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
         [entry?.ending, entry?.status, entry?.cost],
         on_disconnect === "cancel" ? ["failed", 499, 0n] : ["client_disconnected", 499, 140_000n],
       );
-    }, { row: { on_disconnect } });
+    }, { row: { on_disconnect }, arriving });
   }
 });
 

@@ -50,11 +50,9 @@ function bytesOf(event: ImageEvent | undefined): Uint8Array<ArrayBuffer> {
 
 testCanvas("the canvas paints every format in exact size, up to the largest", async () => {
   const small = { width: 320, height: 208 };
-  const cases: [ImageRequest["format"], Size][] = [["png", small], ["jpeg", small], ["webp", small]];
-  if (!skipInQuick("The largest images")) {
-    cases.push(["webp", { width: 816, height: 816 }], ["jpeg", { width: 816, height: 2448 }]);
-    cases.push(["png", { width: 3840, height: 2160 }]);
-  }
+  const tall = { width: 112, height: 336 };
+  const cases: [ImageRequest["format"], Size][] = [["png", small], ["jpeg", tall], ["webp", small]];
+  if (!skipInQuick("The largest images")) cases.push(["png", { width: 3840, height: 2160 }]);
   for (const [format, size] of cases) {
     const [event, ...others] = await events({ size, format });
     assertEquals(others, []);
