@@ -156,7 +156,6 @@ Deno.test("large bodies are decompressed one at a time, and at most 64 wait", as
         },
         hold: (bytes: number, limit: number) => reservation.hold(bytes, limit),
         keep() {},
-        hold: () => () => {},
         release: (bytes?: number) => reservation.release(bytes),
       },
       timers: new PhaseTimers(),
