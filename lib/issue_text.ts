@@ -30,9 +30,9 @@ export function issueText(issue: z.core.$ZodRawIssue): string | undefined {
         issue.values.map((value) => JSON.stringify(value)).join(", ")
       }`;
     case "too_small":
-      return `Expected at least ${issue.minimum}${unitText(issue.origin)}`;
+      return `Expected at least ${issue.minimum}${unitText(issue.origin, issue.minimum)}`;
     case "too_big":
-      return `Expected at most ${issue.maximum}${unitText(issue.origin)}`;
+      return `Expected at most ${issue.maximum}${unitText(issue.origin, issue.maximum)}`;
     case "invalid_union":
       return unionText(issue.errors);
   }
@@ -55,6 +55,7 @@ function unexpected({ expected, input }: z.core.$ZodRawIssue & { expected: strin
   return expected === "int" && type === "number" ? "" : `, not ${type === "boolean" ? "a boolean" : typeText(type)}`;
 }
 
-function unitText(origin: string): string {
-  return origin === "string" ? " characters" : origin === "array" ? " items" : "";
+function unitText(origin: string, count: number | bigint): string {
+  const unit = origin === "string" ? " character" : origin === "array" ? " item" : "";
+  return unit === "" || count === 1 ? unit : `${unit}s`;
 }

@@ -85,10 +85,17 @@ const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed contex
 export function anthropicError(error: GatewayError): AnthropicError {
   const isTooLong = error.code === "context_length_exceeded";
   const text = isTooLong && !TOO_LONG.test(error.message) ? `prompt is too long: ${error.message}` : error.message;
-  const needsNoName = error.param === undefined || isTooLong || text.startsWith(error.param);
-  const message = needsNoName ? text : `${error.param}: ${text}`;
+  const message = isTooLong || error.param === undefined ? text : beginWithName(text, error.param);
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
   return { type: NAMES[error.kind][2], message, ...details };
+}
+
+/** Returns a text that begins with the name of the invalid member, as Anthropic's do. */
+function beginWithName(text: string, name: string): string {
+  if (text.startsWith(name)) return text;
+  const [start, end] = [`Invalid value for ${name}: `, `: ${name}`];
+  if (text.startsWith(start)) return `${name}: ${text.slice(start.length)}`;
+  return `${name}: ${text.endsWith(end) ? text.slice(0, -end.length) : text}`;
 }
 
 /** Returns an error response in OpenAI's shape. */

@@ -88,7 +88,7 @@ Deno.test("loadConfig() reports invalid flags together with problems of the file
   const [unknown, port, store, hostname, ...more] = await problems(world);
   assertEquals(port, '--port: Expected a port from 0 to 65535, not "80x"');
   assertEquals(store, 'SLUICE_STORE: Expected "sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"');
-  assertEquals(hostname, "listen.hostname: Expected at least 1 characters, not 0");
+  assertEquals(hostname, "listen.hostname: Expected at least 1 character, not 0");
   assertEquals(unknown?.slice(0, 21), "prots: Unknown member");
   assertEquals(more, []);
   assertEquals(await problems({ env: { SLUICE_PORT: "65536" } }), [

@@ -190,7 +190,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
       model({ id: "one" }),
       'models[0].id: Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +), not "one"',
     ],
-    ["no target", model({ targets: [] }), "models[0].targets: Expected at least 1 items, not 0"],
+    ["no target", model({ targets: [] }), "models[0].targets: Expected at least 1 item, not 0"],
     [
       "an unknown upstream",
       model({ targets: [{ upstream: "acme", model: "m" }] }),

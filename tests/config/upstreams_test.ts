@@ -82,7 +82,7 @@ Deno.test("parseConfig() reports every problem of an upstream", () => {
       { ...local, protocols: ["gemini"] },
       'upstreams.one.protocols: Vendor "openai-compatible" does not support protocol "gemini"; it supports: chat, responses',
     ],
-    ["no protocol", { ...local, protocols: [] }, "upstreams.one.protocols: Expected at least 1 items, not 0"],
+    ["no protocol", { ...local, protocols: [] }, "upstreams.one.protocols: Expected at least 1 item, not 0"],
     ["an unknown protocol", { ...local, protocols: ["x"] }, /^upstreams\.one\.protocols\[0\]: Expected .*"x"$/],
     ["a query", { ...local, base_url: "https://x.example/v1?key=1" }, `${address}, not "https://x.example/v1?key=1"`],
     ["a user", { ...local, base_url: "https://u:p@x.example/v1" }, `${address}, not "https://u:p@x.example/v1"`],

@@ -57,7 +57,7 @@ const CASES: [path: string, body: BodyInit | Record<string, unknown>, rule: stri
   [MESSAGES, { ...messages, messages: [{ role: "user", content: [{ type: SECRET }] }] }, ""],
   [MESSAGES, { ...messages, thinking: { type: "enabled", budget_tokens: 2000 } }, ""],
   [MESSAGES, { ...messages, tool_choice: { type: SECRET } }, ""],
-  [GEMINI, { contents: [] }, "Expected at least 1 items"],
+  [GEMINI, { contents: [] }, "Expected at least 1 item"],
   [GEMINI, { contents: [{ parts: [{ inlineData: { mimeType: "image/png", data: "zanzibar!" } }] }] }, ""],
   [GEMINI, { contents: [{ parts: [{ text: SECRET, inlineData: { mimeType: SECRET, data: "" } }] }] }, ""],
   [IMAGES, { ...image, size: "zanzibar" }, "expected …"],
