@@ -1,4 +1,5 @@
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+/** Errors of every class in the SDKs, and the list of models. */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { APIError } from "openai-7";
 import { sharedGateway } from "./gateway.ts";
 import { anthropic, caught, openai, testAnthropic, testOpenai } from "./sdks.ts";
@@ -11,6 +12,13 @@ const gateway = sharedGateway({
   config: {
     groups: { main: {}, narrow: { models: ["acme/*"], endpoints: ["models", "chat", "messages"] } },
     resource_limits: { json_body_bytes: 20_000 },
+    models: [{
+      id: "acme/parrot",
+      created: 1_700_000_000,
+      context_length: 4096,
+      pricing: { prompt: "0", completion: "0" },
+      targets: [{ upstream: "embedded", model: "echo" }],
+    }],
   },
   keys: { main: MAIN, narrow: NARROW },
 });
@@ -154,4 +162,31 @@ testAnthropic("a body that is too large is status 413", gateway, async ({ client
   const error = await caught(Sdk.APIError, client.messages.create({ ...LONG, max_tokens: 5 }));
   assertEquals([error.status, error.type], [413, "request_too_large"]);
   assertMatch(error.requestID ?? "", /^req_./);
+});
+
+testOpenai("models are listed and found", gateway, async ({ client }) => {
+  const listed = await Array.fromAsync(client.models.list());
+  assertEquals(listed.map(({ id }) => id).sort(), [
+    "acme/parrot",
+    "sluice/canvas",
+    ECHO,
+    "sluice/embed",
+    "sluice/rerank",
+  ]);
+  for (const model of listed) {
+    assertEquals(model.object, "model");
+    assertEquals(JSON.parse(JSON.stringify(await client.models.retrieve(model.id))), JSON.parse(JSON.stringify(model)));
+  }
+  const parrot = listed.find(({ id }) => id === "acme/parrot");
+  assertEquals([parrot?.created, parrot?.owned_by], [1_700_000_000, "acme"]);
+});
+
+testAnthropic("models are listed and found", gateway, async ({ client }) => {
+  const listed = await Array.fromAsync(client.models.list({ limit: 1000 }));
+  assertEquals(listed.map(({ id }) => id).sort(), ["acme/parrot", ECHO]);
+  for (const model of listed) {
+    assertEquals([model.type, Number.isNaN(Date.parse(model.created_at))], ["model", false]);
+    assertEquals(JSON.parse(JSON.stringify(await client.models.retrieve(model.id))), JSON.parse(JSON.stringify(model)));
+  }
+  assert(listed.every(({ display_name }) => display_name !== ""));
 });
