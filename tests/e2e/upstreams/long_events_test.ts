@@ -34,7 +34,9 @@ for (const [index, protocol] of PROTOCOLS.entries()) {
     let inside = "Hello";
     await using server = startUpstream(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
     await using gateway = startGateway(oneModel(protocol, server.url));
-    const ask = async () => await (await gateway.ask(protocol, prompt(protocol, { stream: true }))).text();
+    // Each with a key of its own: an id that an earlier response of the key has would be replaced.
+    const ask = async () =>
+      await (await gateway.ask(protocol, prompt(protocol, { stream: true }), { key: await gateway.addKey() })).text();
     const short = await ask();
     inside = INSIDE;
     // Compared at once: a difference of megabytes would take minutes to be shown.
