@@ -7,10 +7,12 @@
  *
  * `--only=A,B*` measures only these scenarios, `--targets=A,B` only these targets beside `direct` and `X`,
  * `--rounds=N` and `--ms=N` say how long, `--out=FILE` where the results go, `--executable=FILE` measures that as well.
+ * `--beside=FOLDER` measures another checkout in the same rounds, such as a git worktree of an earlier commit.
  * `--targets=floor-nothing,floor-headers,floor-ledger,floor-both` are measured where they are named; see `suite/floor.ts`.
  * `--cold` leaves out the minute in which the targets warm up.
  * If the environment has COMPILE_DENO, the executable is made with it.
  */
+import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { judge, type Results } from "./suite/aims.ts";
 import { firstRequest, timeStarts, weighStreams } from "./suite/memory.ts";
@@ -53,6 +55,7 @@ const { values: flags } = parseArgs({
     ms: { type: "string" },
     streams: { type: "string" },
     executable: { type: "string" },
+    beside: { type: "string", multiple: true, default: [] },
     out: { type: "string", default: new URL("./results/last.json", import.meta.url).pathname },
   },
 });
@@ -68,10 +71,16 @@ const streamCounts = flags.streams === undefined
   : flags.streams.split(",").map(Number).filter((count) => count > 0);
 const selected = flags.targets?.split(",") ?? (flags.quick ? QUICK_TARGETS : undefined);
 const isWanted = (name: string) =>
-  name === "direct" || name === "X" || (selected?.includes(name) ?? !name.startsWith("floor-"));
+  name === "direct" || name === "X" || flags.beside.some((checkout) => name === besideName(checkout)) ||
+  (selected?.includes(name) ?? !name.startsWith("floor-"));
 const scenarios = SCENARIOS.filter(({ name, long }) =>
   flags.only === undefined ? !flags.quick || long !== true : flags.only.split(",").some((one) => isLike(name, one))
 );
+
+/** Name of another checkout in the results. */
+function besideName(checkout: string): string {
+  return `sluice-${basename(checkout)}`;
+}
 
 function isLike(name: string, selected: string): boolean {
   return selected.endsWith("*") ? name.startsWith(selected.slice(0, -1)) : name === selected;
@@ -123,6 +132,11 @@ async function makeTargets(): Promise<Target[]> {
     ["gomodel", () => gomodel(rival("gomodel"))],
     ["litellm", () => litellm(rival("litellm"))],
     ["sluice", () => of("sluice", "all")],
+    ...flags.beside.map((checkout) => {
+      const name = besideName(checkout);
+      const make = () => sluice({ name, folder: `${folder}/${name}`, upstreamPort, log: "all", checkout });
+      return [name, make] as const;
+    }),
     ["sluice-quiet", () => of("sluice-quiet", "none")],
     ["sluice-compiled", async () => {
       const file = await executable();

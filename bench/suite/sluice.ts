@@ -15,6 +15,8 @@ export interface SluiceOptions {
   log: "all" | "none";
   /** The executable; absent: from source. */
   executable?: string;
+  /** Folder of the checkout that is measured; absent: this one. */
+  checkout?: string;
   /** Models beside those of the suite, as the configuration has them. */
   models?: readonly unknown[];
   /** Upstreams beside those of the suite, as the configuration has them, by name. */
@@ -27,7 +29,7 @@ export interface SluiceOptions {
   preload?: readonly string[];
 }
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = new URL("../../", import.meta.url).pathname.slice(0, -1);
 const ENTRANCES = {
   chat: "/v1/chat/completions",
   responses: "/v1/responses",
@@ -79,17 +81,17 @@ const ENV = {
   BENCH_UPSTREAM_KEY: `sk-${"0".repeat(40)}`,
 };
 
-function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly string[]): Command {
+function commandOf({ executable, preload = [], checkout = ROOT }: SluiceOptions, args: readonly string[]): Command {
   if (executable !== undefined) return { program: executable, args };
   return {
     program: Deno.execPath(),
     args: [
       ...["run", "--quiet", "--no-check", "--no-prompt", `--v8-flags=${V8_FLAGS}`],
-      ...["--config", `${ROOT}deno.json`],
+      ...["--config", `${checkout}/deno.json`],
       // Programs that run beside it may look at the whole process.
       ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),
       ...preload.flatMap((file) => ["--preload", file]),
-      `${ROOT}main.ts`,
+      `${checkout}/main.ts`,
       ...args,
     ],
   };
