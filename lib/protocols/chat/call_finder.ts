@@ -96,7 +96,6 @@ const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 
 /** Creates a finder. It looks only at brackets and strings, so the text need not be valid JSON. */
 export function jsonEndFinder(): JsonEndFinder {
   let depth = 0;
-  let complete = false;
   let inString = false;
   /** True if the next piece begins with an escaped character. */
   let isNextEscaped = false;
@@ -121,17 +120,15 @@ export function jsonEndFinder(): JsonEndFinder {
     }
   }
 
-  return {
-    get complete() {
-      return complete;
-    },
-    push(piece) {
+  const finder = {
+    complete: false,
+    push(piece: string) {
       let index = 0;
       if (isNextEscaped && piece !== "") {
         isNextEscaped = false;
         index = 1;
       }
-      while (index < piece.length && !complete) {
+      while (index < piece.length && !finder.complete) {
         if (inString) {
           index = skipString(piece, index);
           continue;
@@ -139,8 +136,9 @@ export function jsonEndFinder(): JsonEndFinder {
         const code = piece.charCodeAt(index++);
         if (code === QUOTE) inString = true;
         else if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
-        else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) complete = --depth <= 0;
+        else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) finder.complete = --depth <= 0;
       }
     },
   };
+  return finder;
 }
