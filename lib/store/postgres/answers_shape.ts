@@ -80,46 +80,12 @@ BEGIN
 END $$;
 `;
 
-/** A step of the migration: `prune_answers` locks in the order of `put_answer`, so that the two cannot deadlock. */
-export const ANSWER_LOCKS_STEP = `
--- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.
-CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
-RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  old integer;
-  too_many integer;
-  dropped integer;
-BEGIN
-  DELETE FROM answer_claims WHERE (scope, key) IN (
-    SELECT scope, key FROM answer_claims WHERE lease_until <= to_timestamp(until / 1000.0) FOR UPDATE SKIP LOCKED);
-  PERFORM lock_answer_bytes();
-  DELETE FROM answers WHERE (scope, key) IN (
-    SELECT scope, key FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
-  GET DIAGNOSTICS old = ROW_COUNT;
-  DELETE FROM answers WHERE (scope, key) IN (
-    SELECT scope, key FROM answers ORDER BY done_at
-    LIMIT least(at_once, greatest(0, (SELECT count(*) FROM answers) - most_answers)) FOR UPDATE SKIP LOCKED);
-  GET DIAGNOSTICS too_many = ROW_COUNT;
-  -- A body goes where those before it do not free enough.
-  UPDATE answers SET body = NULL WHERE (scope, key) IN (
-    SELECT scope, key FROM (
-      SELECT scope, key, sum(bytes) OVER (ORDER BY done_at, scope, key) - bytes AS before,
-        (SELECT sum(bytes) FROM answers WHERE body IS NOT NULL) - most_bytes AS excess
-      FROM (
-        SELECT scope, key, done_at, bytes FROM answers
-        WHERE body IS NOT NULL ORDER BY done_at, scope, key LIMIT at_once
-      ) AS oldest
-    ) AS running WHERE before < excess);
-  GET DIAGNOSTICS dropped = ROW_COUNT;
-  RETURN greatest(old, too_many, dropped) = at_once;
-END $$;
-`;
-
 /**
  * A step of the migration: `prune_answers` takes from the scope that has the most, so that no API key makes those of
- * others go.
+ * others go. It locks in the order of `put_answer`, so that the two cannot deadlock.
  */
 export const ANSWER_SHARES_STEP = `
+-- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.
 CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
