@@ -308,6 +308,7 @@ export const LAYERS: Layers = {
     "lib/config.ts",
     "lib/config/address.ts",
     "lib/store/days.ts",
+    "lib/store/folder.ts",
     "lib/store/postgres",
     "lib/store/sqlite",
     "lib/upstreams/probe.ts",

@@ -1,10 +1,10 @@
 /** Checks the files of the SQLite store: access rights, free space, the database, and other processes that use them. */
-import { reasonOf } from "../causes.ts";
 import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
-import { faultOf } from "../causes.ts";
+import { faultOf, reasonOf } from "../causes.ts";
 import type { Config } from "../config.ts";
+import { findFile } from "../store/folder.ts";
 import { previewFile } from "../store/sqlite/migrate.ts";
 import { MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { takeOwnership } from "../store/sqlite/owner_lock.ts";
@@ -35,7 +35,7 @@ export async function checkStoreFiles(
   const path = resolve(store.path);
   const folder = dirname(path);
   try {
-    const info = await Deno.stat(folder).catch(absent);
+    const info = await findFile(folder);
     if (info === undefined) {
       notes.ok(`"${folder}" does not exist yet; the first start creates it`);
       return notes.found;
@@ -63,12 +63,6 @@ export async function checkStoreFiles(
   return notes.found;
 }
 
-/** Returns `undefined` for the error that a file is missing, and throws any other error. */
-function absent(error: unknown): undefined {
-  if (error instanceof Deno.errors.NotFound) return undefined;
-  throw error;
-}
-
 /**
  * Checks that other users cannot read the files: keys are stored as hashes, but costs and names are private. A system
  * without file modes reports no mode, which passes.
@@ -77,7 +71,7 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
   const databaseFiles = FILE_SUFFIXES.map((suffix) => ({ file: path + suffix, octal: "0600" }));
   let accessible = 0;
   for (const { file, octal } of [{ file: folder, octal: "0700" }, ...databaseFiles]) {
-    const mode = (await Deno.stat(file).catch(absent))?.mode ?? 0;
+    const mode = (await findFile(file))?.mode ?? 0;
     if ((mode & 0o077) === 0) continue;
     accessible++;
     const bits = (mode & 0o777).toString(8).padStart(4, "0");
@@ -133,7 +127,7 @@ async function freeBytes(folder: string): Promise<number | undefined> {
 
 /** Checks the database as a start does, without changing it. */
 async function checkDatabase(notes: Notes, path: string): Promise<void> {
-  if (await Deno.stat(path).catch(absent) === undefined) {
+  if (await findFile(path) === undefined) {
     return notes.ok(`"${path}" does not exist; the next start creates it`);
   }
   try {
@@ -156,7 +150,7 @@ async function checkOwner(
   path: string,
   serving: () => Promise<ServingState | undefined>,
 ): Promise<void> {
-  if (await Deno.stat(`${path}-owner`).catch(absent) === undefined) return;
+  if (await findFile(`${path}-owner`) === undefined) return;
   try {
     takeOwnership(`${path}-owner`).close();
   } catch (error) {

@@ -25,6 +25,16 @@ export function makeFile(file: string): boolean {
   }
 }
 
+/** Returns the facts about a file or folder; undefined if there is none. @throws {Error} for any other failure */
+export async function findFile(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.stat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
 /** Syncs the file names in a folder to the disk. Does nothing on Windows, which cannot open a folder. */
 export function syncFolder(folder: string): void {
   if (Deno.build.os === "windows") return;

@@ -1,7 +1,7 @@
 /** The file of a journal: appends lines and syncs them to the disk, and reads lines in chunks. */
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { makeFile, syncFolder } from "../folder.ts";
+import { findFile, makeFile, syncFolder } from "../folder.ts";
 import { takeFileOwnership } from "../sqlite/owner_lock.ts";
 import { StoreError } from "../store.ts";
 
@@ -138,20 +138,17 @@ export class JournalFile {
    * Runs a write. If it fails, the file is broken: after a failed sync the state of the disk is unknown, and a later
    * sync may succeed although data was lost.
    */
-  async #onDisk(work: () => Promise<void>): Promise<void> {
+  async #onDisk<T>(work: () => Promise<T>): Promise<T> {
     try {
-      await work();
+      return await work();
     } catch (cause) {
       throw this.#broken = new Error("Cannot write the journal: the disk failed", { cause });
     }
   }
 
-  /** Checks that the file is in its place: one that was deleted still takes writes, which are lost with the process. */
+  /** Checks that the file was not deleted or replaced. A deleted file takes writes, but they are lost at the next start. */
   async #checkPlace(length: number): Promise<void> {
-    const found = await Deno.stat(this.#path).catch((error) => {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      throw this.#broken = new Error("Cannot write the journal: the disk failed", { cause: error });
-    });
+    const found = await this.#onDisk(() => findFile(this.#path));
     if (found?.ino === this.#inode && found.size === length) return;
     throw this.#broken = new Error(`Cannot write the journal: "${this.#path}" was deleted or replaced`);
   }

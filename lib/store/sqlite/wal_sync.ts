@@ -1,3 +1,5 @@
+import { findFile } from "../folder.ts";
+
 /** Size of a test file, in bytes: more than a transaction with a few entries needs. */
 const TEST_BYTES = 256 * 1024;
 
@@ -106,11 +108,7 @@ export class WalSync {
     if (this.#failure !== undefined) throw this.#failure;
     this.#checkedAt = performance.now();
     for (const [name, inode] of this.#names) {
-      const found = await Deno.stat(name).catch((error) => {
-        if (error instanceof Deno.errors.NotFound) return undefined;
-        throw error;
-      });
-      if (found?.ino === inode) continue;
+      if ((await findFile(name))?.ino === inode) continue;
       throw this.#failure = new Error(`Cannot write the ledger: "${name}" was deleted or replaced`);
     }
   }
