@@ -55,8 +55,10 @@ export class ChatReplyReader {
     }
     this.#readContent(delta.content);
     const { tail } = this.#queue;
-    for (const annotation of tail?.type === "text" ? objectsOf(delta.annotations) : []) {
-      tail?.sequence.citation({ from: "chat", value: moveAnnotation(annotation, -this.#textStart) });
+    if (tail?.type === "text") {
+      for (const annotation of objectsOf(delta.annotations)) {
+        tail.sequence.citation({ from: "chat", value: moveAnnotation(annotation, -this.#textStart) });
+      }
     }
     this.#addRefusal(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
