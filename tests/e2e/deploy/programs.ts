@@ -111,8 +111,22 @@ export function isInstalled(program: string): boolean {
   return !skipIf(findProgram(program, ["/usr/sbin"]) === undefined, `${program} is not installed`);
 }
 
-/** Starts a proxy in front of a gateway, and waits until it listens. */
+/** How many ports a proxy tries: a reserved port may still be the source port of somebody's connection. */
+const PORTS_TRIED = 3;
+
+/** Starts a proxy in front of a gateway, and waits until it listens on both addresses of `localhost`. */
 export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<Proxy> {
+  const outputs: string[] = [];
+  while (outputs.length < PORTS_TRIED) {
+    const proxy = await tryToStart(kind, gatewayPort);
+    if (typeof proxy !== "string") return proxy;
+    outputs.push(proxy);
+  }
+  throw new Error(`${kind.name} did not start:\n${outputs.join("\n")}`);
+}
+
+/** Starts a proxy on a port. Returns the program's output if it ends instead of listening. */
+async function tryToStart(kind: ProxyKind, gatewayPort: number): Promise<Proxy | string> {
   const folder = await Deno.makeTempDir();
   const reserved = reservePort();
   const place = { folder, port: reserved.port, gatewayPort };
@@ -133,9 +147,7 @@ export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<
   const output = new Response(child.stderr).text();
   let ended = false;
   void child.status.then(() => ended = true);
-  await until(`start of ${kind.name}`, async () => ended || await listens(place.port));
-  if (ended) throw new Error(`${kind.name} did not start:\n${await output}`);
-  return {
+  const proxy: Proxy = {
     port: place.port,
     async [Symbol.asyncDispose]() {
       // For HAProxy SIGTERM is a quick end; for nginx, too.
@@ -146,11 +158,19 @@ export async function startProxy(kind: ProxyKind, gatewayPort: number): Promise<
       await Deno.remove(folder, { recursive: true });
     },
   };
+  // HAProxy listens on one address for a moment even if the other is taken.
+  await until(
+    `start of ${kind.name}`,
+    async () => ended || await listens("::1", place.port) && await listens("127.0.0.1", place.port),
+  );
+  if (!ended) return proxy;
+  await proxy[Symbol.asyncDispose]();
+  return await output;
 }
 
-async function listens(port: number): Promise<boolean> {
+async function listens(hostname: string, port: number): Promise<boolean> {
   try {
-    using _connection = await Deno.connect({ hostname: "::1", port });
+    using _connection = await Deno.connect({ hostname, port });
     return true;
   } catch {
     return false;

@@ -37,7 +37,8 @@ async function exchange(
     await send(connection, text);
     const heard = await hear(connection, {
       silenceMs,
-      until: (text) => readAnswers(text).answers.length > 0,
+      // An upgrade has no end.
+      until: (text) => text.startsWith("HTTP/1.1 101 ") || readAnswers(text).answers.length > 0,
     });
     return { status: readAnswers(heard.text).answers[0]?.status, text: heard.text };
   } finally {
