@@ -111,7 +111,7 @@ export function isInstalled(program: string): boolean {
   return !skipIf(findProgram(program, ["/usr/sbin"]) === undefined, `${program} is not installed`);
 }
 
-/** How many ports a proxy tries: a reserved port may still be the source port of somebody's connection. */
+/** How many ports a proxy tries: a connection may use a reserved port as its source. */
 const PORTS_TRIED = 3;
 
 /** Starts a proxy in front of a gateway, and waits until it listens on both addresses of `localhost`. */
