@@ -29,15 +29,12 @@ export class RequestState {
   /** Aborts the upstream call when the client disconnects (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
   readonly signal = this.#upstreamCall.signal;
-  /** True if the process is ending before the request is done. */
-  isInterrupted = false;
+  #isInterrupted = false;
   #admitted: AdmittedModels | undefined;
   /** Its conversation; undefined if it has none, or if there is only one target to choose. */
   conversation: Conversation | undefined;
-  /** The current or last attempt; undefined before the first. */
-  attempt: Attempt | undefined;
-  /** Parameters that the current target does not support; before the first attempt, those of the first model. */
-  dropped: UnsupportedParameters = new UnsupportedParameters();
+  #attempt: Attempt | undefined;
+  #dropped = new UnsupportedParameters();
   #client: ClientWatch | undefined;
   /** Headers of the upstream that the client gets; undefined if there are none. */
   forwarded: readonly AnswerHeader[] | undefined;
@@ -53,9 +50,24 @@ export class RequestState {
     this.endpoint = codec.protocol;
     this.caller = requireCaller(context.caller);
     this.meter = openRequestMeter(this, (reason) => {
-      this.isInterrupted = true;
+      this.#isInterrupted = true;
       this.#upstreamCall.abort(reason);
     });
+  }
+
+  /** True if the process is ending before the request is done. */
+  get isInterrupted(): boolean {
+    return this.#isInterrupted;
+  }
+
+  /** The current or last attempt; undefined before the first. */
+  get attempt(): Attempt | undefined {
+    return this.#attempt;
+  }
+
+  /** Parameters that the current target does not support; before the first attempt, those of the first model. */
+  get dropped(): UnsupportedParameters {
+    return this.#dropped;
   }
 
   /** True once the client is known to have disconnected. */
@@ -72,7 +84,7 @@ export class RequestState {
   /** Records the admitted models and starts to watch for a client that disconnects before the response. */
   admit(admitted: AdmittedModels): void {
     this.#admitted = admitted;
-    this.dropped = admitted[0].dropped;
+    this.#dropped = admitted[0].dropped;
     this.#client = new ClientWatch(this.request, {
       stream: admitted[0].prompt.stream,
       timers: this.context.timers,
@@ -94,8 +106,8 @@ export class RequestState {
   }
 
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
-    this.attempt = attempt;
-    this.dropped = dropped;
+    this.#attempt = attempt;
+    this.#dropped = dropped;
     const { target } = attempt;
     this.meter.entry.beginAttempt(target.upstream, target, this.conversation && affinityOf(this.conversation, target));
   }
@@ -141,8 +153,7 @@ export class RequestState {
 
   /** Returns the frames of an error in a stream without an answer. */
   errorFrames(error: GatewayError): Frame[] {
-    const writer = this.codec.writer(this.admitted[0].client.responseContext);
-    return [...writer.push({ type: "error", error }), ...writer.end()];
+    return this.codec.writer(this.admitted[0].client.responseContext).push({ type: "error", error });
   }
 
   /** Settles a request that fails before its response, without a charge. */

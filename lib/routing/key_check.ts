@@ -27,23 +27,31 @@ export interface KeyCheckOptions {
 /** Checks the gateway's key at one upstream. */
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
-  /** True if the upstream refused the key in the last probe. */
-  isRefused = false;
+  #isRefused = false;
   #probing: Promise<ProbeAnswer> | undefined;
   #probedAt = -Infinity;
   #refusals = 0;
-  /** When a refused key is probed again, by the monotonic clock. */
-  nextAt = 0;
+  #nextAt = 0;
   #cancel: (() => void) | undefined;
 
   constructor(options: KeyCheckOptions) {
     this.#options = options;
   }
 
+  /** True if the upstream refused the key in the last probe. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  /** When a refused key is probed again, by the monotonic clock. */
+  get nextAt(): number {
+    return this.#nextAt;
+  }
+
   /** Probes the upstream after a 401 to find out whether it refuses the key, but not too often. */
   suspect(): void {
     const { monotonic } = this.#options;
-    if (this.isRefused || this.#probing !== undefined || monotonic() - this.#probedAt < MIN_GAP_MS) return;
+    if (this.#isRefused || this.#probing !== undefined || monotonic() - this.#probedAt < MIN_GAP_MS) return;
     void this.probe();
   }
 
@@ -68,42 +76,42 @@ export class KeyCheck {
   renew(): void {
     this.#probing = undefined;
     this.#probedAt = -Infinity;
-    if (this.isRefused && this.probe() === undefined) this.#accept();
+    if (this.#isRefused && this.probe() === undefined) this.#accept();
   }
 
   /** Ends the check of an upstream that is not used any more. */
   remove(): void {
     this.#probing = undefined;
     this.#cancel?.();
-    if (this.isRefused) this.#options.changed({ change: "key_accepted", forMs: 0, isRemoved: true });
+    if (this.#isRefused) this.#options.changed({ change: "key_accepted", forMs: 0, isRemoved: true });
   }
 
   #takeAnswer(answer: ProbeAnswer): void {
     if (answer === "refused") this.#refuse();
-    else if (answer === "up" && this.isRefused) this.#accept();
-    else if (this.isRefused) this.#probeLater();
+    else if (answer === "up" && this.#isRefused) this.#accept();
+    else if (this.#isRefused) this.#probeLater();
   }
 
   #refuse(): void {
-    const isNew = !this.isRefused;
-    this.isRefused = true;
+    const isNew = !this.#isRefused;
+    this.#isRefused = true;
     this.#refusals = isNew ? 1 : this.#refusals + 1;
     this.#probeLater();
     if (isNew) {
-      this.#options.changed({ change: "key_refused", forMs: this.nextAt - this.#options.monotonic() });
+      this.#options.changed({ change: "key_refused", forMs: this.#nextAt - this.#options.monotonic() });
     }
   }
 
   #accept(): void {
     this.#cancel?.();
-    this.isRefused = false;
+    this.#isRefused = false;
     this.#options.changed({ change: "key_accepted", forMs: 0 });
   }
 
   #probeLater(): void {
     const { jitter, later, monotonic } = this.#options;
     const forMs = jitter(Math.min(MAX_REPEAT_MS, REPEAT_MS * 2 ** Math.min(this.#refusals - 1, 10)));
-    this.nextAt = monotonic() + forMs;
+    this.#nextAt = monotonic() + forMs;
     this.#cancel?.();
     this.#cancel = later(() => void this.probe(), forMs);
   }

@@ -86,14 +86,22 @@ function endReading(incoming: Incoming, isComplete: boolean): void {
 export class RelayTranslator {
   readonly #reader: Machine<Frame, ReplyEvent>;
   readonly #machine: RelayMachine;
-  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
-  isOver = false;
-  /** True after the `finish` event. */
-  isComplete = false;
+  #isOver = false;
+  #isComplete = false;
 
   constructor(reader: Machine<Frame, ReplyEvent>, machine: RelayMachine) {
     this.#reader = reader;
     this.#machine = machine;
+  }
+
+  /** True after the end of the answer, complete or failed. Later frames are not passed on. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** True after the `finish` event. */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** Translates the next frames. @param areLast true at the end of the upstream's stream */
@@ -101,13 +109,13 @@ export class RelayTranslator {
     const step: Step = { frames: [], events: [], contentFrames: 0 };
     for (const frame of frames) {
       this.#take(this.#reader.push(frame), step, frame);
-      if (this.isOver) break;
+      if (this.#isOver) break;
     }
-    if (areLast && !this.isOver) {
+    if (areLast && !this.#isOver) {
       this.#take(this.#reader.end(), step);
-      this.isOver = true;
+      this.#isOver = true;
     }
-    if (this.isComplete) step.frames.push(...this.#machine.end());
+    if (this.#isComplete) step.frames.push(...this.#machine.end());
     return step;
   }
 
@@ -124,8 +132,8 @@ export class RelayTranslator {
       step.events.push(event);
       if (event.type !== "start") hasContent = true;
       if (event.type === "error") error ??= event.error;
-      if (event.type === "finish") this.isComplete = true;
-      if (event.type === "finish" || event.type === "error") this.isOver = true;
+      if (event.type === "finish") this.#isComplete = true;
+      if (event.type === "finish" || event.type === "error") this.#isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
     // Others, such as marks, are not relayed: clients would try to parse them.

@@ -14,12 +14,16 @@ export class BlockSerializer {
   readonly #queue: BlockSequence[] = [];
   /** Index of the next block, or of the open one. */
   #blockIndex = 0;
-  /** Approximate size of the waiting events, in characters. */
-  waitingSize = 0;
+  #waitingSize = 0;
 
   /** @param emit receives the events in order: one block after the other, with indices from 0 */
   constructor(emit: (event: ReplyEvent) => void) {
     this.#emit = emit;
+  }
+
+  /** Approximate size of the waiting events, in characters. */
+  get waitingSize(): number {
+    return this.#waitingSize;
   }
 
   /** Adds a sequence after all others. It may end without events. */
@@ -40,7 +44,7 @@ export class BlockSerializer {
     if (event.type === "delta" && last?.type === "delta") last.text += event.text;
     else sequence.waiting.push(event);
     sequence.size += size;
-    this.waitingSize += size;
+    this.#waitingSize += size;
   }
 
   /** Removes ended sequences from the front, and emits the waiting events of each sequence that becomes the first. */
@@ -51,7 +55,7 @@ export class BlockSerializer {
       if (head === undefined) return;
       for (const event of head.waiting) this.#emitEvent(event);
       head.waiting.length = 0;
-      this.waitingSize -= head.size;
+      this.#waitingSize -= head.size;
     }
   }
 
@@ -65,10 +69,8 @@ export class BlockSerializer {
 /** Blocks of one part of an answer, such as an output item, one after the other. */
 export class BlockSequence {
   readonly #serializer: BlockSerializer;
-  /** True while a block is open. */
-  isOpen = false;
-  /** True after the last event. */
-  ended = false;
+  #isOpen = false;
+  #ended = false;
   /** Events that wait for earlier sequences. */
   readonly waiting: BlockEvent[] = [];
   /** Approximate size of `waiting`, in characters. */
@@ -78,9 +80,19 @@ export class BlockSequence {
     this.#serializer = serializer;
   }
 
+  /** True while a block is open. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** True after the last event. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   /** Opens a block; the previous one must be closed. */
   open(block: OpenBlock): void {
-    this.isOpen = true;
+    this.#isOpen = true;
     this.#serializer.write(this, { type: "open", index: 0, block });
   }
 
@@ -101,8 +113,8 @@ export class BlockSequence {
 
   /** Closes the open block, if there is one. */
   close(signature?: Signature): void {
-    if (!this.isOpen) return;
-    this.isOpen = false;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     this.#serializer.write(
       this,
       signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
@@ -112,7 +124,7 @@ export class BlockSequence {
   /** Closes the open block, if there is one, and ends the sequence. */
   end(signature?: Signature): void {
     this.close(signature);
-    this.ended = true;
+    this.#ended = true;
     this.#serializer.emitWaiting();
   }
 }

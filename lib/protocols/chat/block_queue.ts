@@ -27,17 +27,21 @@ export class BlockQueue {
   readonly #queue: QueuedBlock[] = [];
   readonly #serializer = new BlockSerializer((event) => this.#events.push(event));
   #events: ReplyEvent[] = [];
-  /** Number of blocks so far. */
-  count = 0;
+  #count = 0;
 
   /** The last block, unless it is closed. */
   get tail(): QueuedBlock | undefined {
     return this.#queue.at(-1);
   }
 
+  /** Number of blocks so far. */
+  get count(): number {
+    return this.#count;
+  }
+
   /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many blocks */
   add(block: OpenBlock, { done, signature }: { done: boolean; signature?: Signature }): QueuedBlock {
-    if (++this.count > MAX_BLOCKS) {
+    if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
     // A signed block is complete. Its signature now counts as waiting.

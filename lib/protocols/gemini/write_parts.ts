@@ -20,11 +20,15 @@ export class PartWriter {
   #textSignature: string | undefined;
   /** Google's signatures by call id. */
   readonly #callSignatures = new Map<string, string>();
-  /** True if the answer has a refusal. */
-  refused = false;
+  #refused = false;
 
   constructor({ reasoning }: Pick<Prompt, "reasoning">) {
     this.#showsThoughts = reasoning?.display === "summarized" || reasoning?.display === "full";
+  }
+
+  /** True if the answer has a refusal. */
+  get refused(): boolean {
+    return this.#refused;
   }
 
   /** Returns the parts of an event. */
@@ -50,7 +54,7 @@ export class PartWriter {
     switch (this.#block?.type) {
       case "refusal":
       case "text":
-        this.refused ||= this.#block.type === "refusal";
+        this.#refused ||= this.#block.type === "refusal";
         return [{ text, ...this.#signText() }];
       case "reasoning":
         this.#deltas.push(text);
