@@ -2,8 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
-import type { ClientState } from "./response_reader.ts";
-import { exchange, Http1Exchange } from "./exchange.ts";
+import { type ClientState, Http1Exchange } from "./exchange.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
 import { ConnectionPool } from "./pool.ts";
@@ -58,7 +57,7 @@ export function createHttp1Client(
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
   const timers = new PhaseTimers({ lingers: true });
-  const shared: ClientState = { released: new Set(), closed: false, keepsHeader };
+  const shared: ClientState = { timers, released: new Set(), closed: false, keepsHeader };
 
   function routeOf(url: string): UrlRoute {
     const cached = routes.get(url);
@@ -90,7 +89,7 @@ export function createHttp1Client(
     } catch (cause) {
       return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
     }
-    return exchange(new Http1Exchange(signal, { timers, limits }), { pool, packed, shared, fresh });
+    return new Http1Exchange({ signal, limits }, { pool, shared }).send(packed, fresh);
   }
 
   return {

@@ -12,7 +12,7 @@ export interface RequestSender {
 
 /** A request that is being written. */
 export class RequestWriter {
-  readonly #connection: Http1Connection;
+  readonly connection: Http1Connection;
   /** Undefined once it is written, to free up to 50 MB of body: the answer may stream for hours. */
   #packed: PackedRequest | undefined;
   readonly #owner: RequestSender;
@@ -28,10 +28,16 @@ export class RequestWriter {
 
   /** Starts to write. */
   constructor(sender: RequestSender, { connection, packed }: { connection: Http1Connection; packed: PackedRequest }) {
-    this.#connection = connection;
+    this.connection = connection;
     this.#packed = packed;
     this.#owner = sender;
     this.settled = this.#write(packed);
+  }
+
+  /** Closes the connection, and cancels the stream of the body. */
+  close(): void {
+    this.connection.close();
+    this.stop();
   }
 
   /** Cancels the stream of the body. */
@@ -46,9 +52,9 @@ export class RequestWriter {
     const { first, second, stream, streamBytes } = packed;
     try {
       // Most requests are written by one call, so the first call goes to the socket itself, which saves a promise.
-      const written = await this.#connection.socket.write(first);
-      if (written < first.length) await this.#connection.write(first, written);
-      if (second !== undefined) await this.#connection.write(second);
+      const written = await this.connection.socket.write(first);
+      if (written < first.length) await this.connection.write(first, written);
+      if (second !== undefined) await this.connection.write(second);
       if (stream !== undefined && !this.#stopped) await this.#writeStream(stream, streamBytes);
       this.isComplete = true;
       this.#packed = undefined;
@@ -69,10 +75,10 @@ export class RequestWriter {
     for (let piece = await this.#pull(from); piece !== undefined; piece = await this.#pull(from)) {
       // An empty chunk would end the body.
       if (piece.length > 0) {
-        await this.#connection.write(joinPieces([`${piece.length.toString(16)}\r\n`, piece, "\r\n"]));
+        await this.connection.write(joinPieces([`${piece.length.toString(16)}\r\n`, piece, "\r\n"]));
       }
     }
-    await this.#connection.write(LAST_CHUNK);
+    await this.connection.write(LAST_CHUNK);
   }
 
   /** Writes the stream, and checks its length: the peer would read further bytes as the start of another request. */
@@ -81,7 +87,7 @@ export class RequestWriter {
     for (let piece = await this.#pull(from); piece !== undefined; piece = await this.#pull(from)) {
       left -= piece.length;
       if (left < 0) break;
-      await this.#connection.write(piece);
+      await this.connection.write(piece);
     }
     if (left === 0) return;
     const error = new RangeError("Cannot send a body: it is not as long as it was said to be");

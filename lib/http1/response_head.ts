@@ -1,6 +1,7 @@
-/** Parses the head of a response. It refuses everything that parsers might read differently. */
+/** Finds and parses the head of a response. It refuses everything that parsers might read differently. */
 import { Buffer } from "node:buffer";
-import { MalformedResponse } from "./errors.ts";
+import type { ReceiveBuffer } from "./body_reader.ts";
+import { HttpVersionError, MalformedResponse } from "./errors.ts";
 
 /** Most bytes of one head. */
 export const HEAD_BYTES = 64 * 1024;
@@ -64,6 +65,50 @@ export type HeaderFilter = (name: string) => boolean;
 export interface HeadSpan {
   start: number;
   end: number;
+}
+
+/** Length of an HTTP/2 frame header (RFC 9113, section 4.1). */
+const FRAME_HEADER_BYTES = 9;
+/** Types of HTTP/2 frames (RFC 9113, section 6). */
+const SETTINGS = 4;
+const GOAWAY = 7;
+
+/** The bytes with which every HTTP/1 response begins. */
+const PREFIX = [..."HTTP/1."].map((char) => char.charCodeAt(0));
+
+/**
+ * Consumes the next head; returns undefined if it is incomplete. A connection buffers at most `HEAD_BYTES` of it.
+ * @param seen number of bytes that were searched before
+ * @throws {MalformedResponse}; {HttpVersionError} for a peer of HTTP/2
+ */
+export function takeHead(
+  inbox: ReceiveBuffer,
+  seen: number,
+  keepsHeader: HeaderFilter | undefined,
+): ResponseHead | undefined {
+  const { buffer, start, end } = inbox;
+  if (seen < PREFIX.length && !mayBeHttp1(inbox)) {
+    if (isHttp2(inbox)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
+    throw new MalformedResponse("The peer does not speak HTTP/1");
+  }
+  const headEnd = findHeadEnd(buffer, { start, seen: start + seen, end });
+  if (headEnd < 0) return undefined;
+  inbox.start = headEnd;
+  return parseHead(buffer, { start, end: headEnd }, keepsHeader);
+}
+
+/** Returns false if the bytes cannot be an HTTP/1 response. A peer of another protocol may never send a line end. */
+function mayBeHttp1({ buffer, start, end }: ReceiveBuffer): boolean {
+  const size = Math.min(end - start, PREFIX.length);
+  for (let index = 0; index < size; index++) if (buffer[start + index] !== PREFIX[index]) return false;
+  return true;
+}
+
+/** Returns true for a SETTINGS or GOAWAY frame on stream 0, with which an HTTP/2 server begins. */
+function isHttp2({ buffer, start, end }: ReceiveBuffer): boolean {
+  const type = buffer[start + 3];
+  return end - start >= FRAME_HEADER_BYTES && (type === SETTINGS || type === GOAWAY) &&
+    buffer.subarray(start + 5, start + FRAME_HEADER_BYTES).every((byte) => byte === 0);
 }
 
 /**
