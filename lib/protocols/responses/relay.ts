@@ -15,7 +15,7 @@ import {
 import { replaceSpan } from "../../text.ts";
 import type { AnswerKeeper, Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { listOf } from "../members.ts";
-import { editElements, editMember, findInFrame, type Relay, withModel } from "../relay.ts";
+import { editElements, editMember, findInFrame, type Relay } from "../relay.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import { COMPLETE_EVENTS } from "./output_item.ts";
 import { responseId } from "./write_response_object.ts";
@@ -42,40 +42,31 @@ export const responsesRelay: Relay = {
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
-    /** The last frame with a sequence number. */
+    /** The data of the last frame with a sequence number. */
     let lastNumbered = "";
     const keeper = context.keeper?.keep === undefined ? undefined : new FrameKeeper(context.keeper);
-    const previous = context.keeper?.previousId;
     const hidesEncrypted = asksForEncrypted(context);
-    /** The id of all frames; undefined before the first frame with one. */
+    /** The id of all frames of a stored answer; undefined before the first frame with one. */
     let id: string | undefined;
-    const nameFrame = (frame: Frame): Frame => {
-      const span = keeper && mayHaveMember(frame.data, "response") ? findInFrame(frame, ["response"]) : undefined;
-      if (span === undefined) return frame;
-      const response = frame.data.slice(span.start, span.end);
-      id ??= freeId(response, context);
-      const named = withId(response, id);
-      const { event } = frame;
-      return named === response
-        ? frame
-        : { ...(event !== undefined && { event }), data: replaceSpan(frame.data, span, named) };
-    };
     return {
-      push(original) {
-        const relayed = nameFrame(original);
-        const frame = hidesEncrypted ? hideInFrame(relayed) : relayed;
-        const { event, data } = frame;
+      push(frame) {
         if (isKeepAlive(frame)) return [];
+        const { event, data } = frame;
         if (data.includes('"sequence_number"')) lastNumbered = data;
-        keeper?.push(relayed);
-        if (!mayHaveMember(data, "response")) return [frame];
-        const renamed = withModel(frame, ["response", "model"], context.model);
-        return [{
-          ...(event !== undefined && { event }),
-          data: previous === undefined
-            ? renamed
-            : editMember(renamed, "response", (text) => withPrevious(text, previous)),
-        }];
+        const span = mayHaveResponse(data) ? findInFrame(frame, ["response"]) : undefined;
+        let response = span && data.slice(span.start, span.end);
+        if (keeper !== undefined && response !== undefined) {
+          id ??= freeId(response, context);
+          response = withId(response, id);
+        }
+        keeper?.push(frame, response);
+        let shown = frame;
+        if (span !== undefined && response !== undefined) {
+          const renamed = editMember(response, "model", () => writeJson(context.model));
+          const edited = replaceSpan(data, span, withPrevious(renamed, context.keeper?.previousId));
+          shown = { ...(event !== undefined && { event }), data: edited };
+        }
+        return [hidesEncrypted ? hideInFrame(shown) : shown];
       },
       end: () => [DONE],
       fail(error) {
@@ -129,9 +120,9 @@ function sequenceNumber(data: string): number | undefined {
   return Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** False if there is certainly no member with this name, with or without escapes. */
-function mayHaveMember(data: string, name: string): boolean {
-  return data.includes(`"${name}"`) || data.includes("\\u");
+/** False if an event certainly has no response: its name may have escapes. */
+function mayHaveResponse(data: string): boolean {
+  return data.includes('"response"') || data.includes("\\u");
 }
 
 type KeptItems = KeptAnswer["output"];
@@ -160,8 +151,8 @@ class FrameKeeper {
     this.#keeper = keeper;
   }
 
-  /** Reads the next frame of the upstream. */
-  push(frame: Frame): void {
+  /** Reads the next frame of the upstream. @param response its response; undefined if it has none */
+  push(frame: Frame, response: string | undefined): void {
     const { event, data } = frame;
     const type = event ?? stringAt(data, "type");
     if (type === ITEM_DONE) {
@@ -170,10 +161,7 @@ class FrameKeeper {
       this.#length += span.end - span.start;
       if (this.#length <= MAX_KEPT_LENGTH) this.#items.push(itemOf(data.slice(span.start, span.end)));
       else this.#items.length = 0;
-    } else if (type !== undefined && COMPLETE_EVENTS.has(type)) {
-      const span = findInFrame(frame, ["response"]);
-      if (span !== undefined) this.#end(data.slice(span.start, span.end));
-    }
+    } else if (response !== undefined && type !== undefined && COMPLETE_EVENTS.has(type)) this.#end(response);
   }
 
   #end(response: string): void {
