@@ -47,6 +47,7 @@ const PROTOCOL = [
   "fields.ts",
   "frame_template.ts",
   "members.ts",
+  "openai_settings.ts",
   "plain_contents.ts",
   "read_openai_error.ts",
   "relay.ts",

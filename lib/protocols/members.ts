@@ -1,5 +1,4 @@
 /** Reads members of JSON objects as their expected types: a value of another type counts as absent. */
-import type { OutputFormat } from "./canonical/types.ts";
 import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "../json/mod.ts";
 
 /** Returns a string; undefined for other values. */
@@ -52,31 +51,6 @@ export function objectsOf(value: Json | undefined): JsonObject[] {
 /** Returns the strings in an array; an empty list for other values. */
 export function textsOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
-}
-
-/**
- * Reads a format of OpenAI's protocols.
- * @param schema holds the schema of the type `json_schema` and its options
- */
-export function readOutputFormat(format: JsonObject | undefined, schema = format): OutputFormat | undefined {
-  switch (format?.type) {
-    case "text":
-    case "json_object":
-      return { type: format.type };
-    case "json_schema":
-      return {
-        type: "json_schema",
-        // An empty schema allows every JSON value, as a missing one does.
-        schema: objectOf(schema?.schema) ?? {},
-        ...present({
-          name: stringOf(schema?.name),
-          description: stringOf(schema?.description),
-          strict: booleanOf(schema?.strict),
-        }),
-      };
-    default:
-      return undefined;
-  }
 }
 
 /** The type of an object without its undefined members: members that may be undefined are optional. */

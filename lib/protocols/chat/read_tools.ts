@@ -3,7 +3,8 @@ import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { readFunction } from "../openai_settings.ts";
 import type { ToolList } from "../plain_contents.ts";
 import { unknownIn, usesLegacyFunctions } from "./members.ts";
 
@@ -18,7 +19,7 @@ export function readTools(body: JsonObject): Tool[] {
   if (objectsOf(body.tools).length > 0) {
     throw new GatewayError("invalid", "Cannot use functions together with tools", { param: "functions" });
   }
-  return objectsOf(body.functions).map(readFunction);
+  return objectsOf(body.functions).map((value) => ({ ...readFunction(value), ...unknownIn(value, FUNCTION_MEMBERS) }));
 }
 
 /**
@@ -42,26 +43,10 @@ function readTool(tool: JsonObject): Tool {
 function readFunctionTool(tool: JsonObject): Tool {
   const inner = objectOf(tool.function) ?? {};
   return {
-    ...functionOf(inner),
+    ...readFunction(inner),
     ...readCacheMark(inner),
     ...readCacheMark(tool),
     ...unknownIn(tool, TOOL_MEMBERS, NESTED_FUNCTION_MEMBERS),
-  };
-}
-
-function readFunction(value: JsonObject): Tool {
-  return { ...functionOf(value), ...unknownIn(value, FUNCTION_MEMBERS) };
-}
-
-function functionOf(value: JsonObject): Extract<Tool, { type: "function" }> {
-  return {
-    type: "function",
-    name: stringOf(value.name) ?? "",
-    ...present({
-      description: stringOf(value.description),
-      parameters: objectOf(value.parameters),
-      strict: booleanOf(value.strict),
-    }),
   };
 }
 

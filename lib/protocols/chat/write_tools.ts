@@ -1,13 +1,14 @@
 /** Writes the tools and the tool choice of a chat request. */
-import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import type { Prompt, Tool } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/mod.ts";
+import { type ChoiceForms, writeToolChoice } from "../openai_settings.ts";
 import { withMembers } from "./write_parts.ts";
 
 /** Writes the tools and the options of their calls, for spreading. */
 export function writeTools({ tools, toolChoice, parallelToolCalls }: Prompt): JsonObject {
   return {
     ...(tools.length > 0 && { tools: tools.map(writeTool) }),
-    ...(toolChoice !== undefined && { tool_choice: writeChoice(toolChoice, tools) }),
+    ...(toolChoice !== undefined && { tool_choice: writeToolChoice(toolChoice, tools, CHOICE_FORMS) }),
     ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
   };
 }
@@ -36,24 +37,7 @@ function nestFormat(format: JsonObject): JsonObject {
   return { type, ...others, grammar: { syntax, definition } };
 }
 
-function writeChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
-  switch (choice.type) {
-    case "auto":
-    case "none":
-    case "required":
-      return choice.type;
-    case "tool":
-      return namedChoice(choice.name, choice.custom === true);
-    case "allowed": {
-      const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const allowed = choice.names.map((name) => namedChoice(name, custom.has(name)));
-      return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: allowed } };
-    }
-    case "vendor_specific":
-      return choice.value;
-  }
-}
-
-function namedChoice(name: string, custom: boolean): JsonObject {
-  return custom ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
-}
+const CHOICE_FORMS: ChoiceForms = {
+  named: (name, custom) => custom ? { type: "custom", custom: { name } } : { type: "function", function: { name } },
+  allowed: (choice) => ({ type: "allowed_tools", allowed_tools: choice }),
+};

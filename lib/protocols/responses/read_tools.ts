@@ -3,7 +3,8 @@ import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { checkCount } from "../fields.ts";
-import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { readFunction } from "../openai_settings.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 
 const FUNCTION_MEMBERS = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);
@@ -38,18 +39,11 @@ export function readTools(body: JsonObject): Tool[] {
 function readTool(tool: JsonObject, context: ToolContext = {}): Tool[] {
   const { namespace, more } = context;
   const name = stringOf(tool.name) ?? "";
-  const description = stringOf(tool.description);
   switch (tool.type) {
     case "function":
       return [{
-        type: "function",
-        name,
-        ...present({
-          description,
-          parameters: objectOf(tool.parameters),
-          strict: booleanOf(tool.strict),
-          namespace,
-        }),
+        ...readFunction(tool),
+        ...present({ namespace }),
         ...readCacheMark(tool),
         ...collectUnknownMembers("responses", tool, { modelled: FUNCTION_MEMBERS, more }),
       }];
@@ -57,7 +51,7 @@ function readTool(tool: JsonObject, context: ToolContext = {}): Tool[] {
       return [{
         type: "custom",
         name,
-        ...present({ description, format: objectOf(tool.format), namespace }),
+        ...present({ description: stringOf(tool.description), format: objectOf(tool.format), namespace }),
         ...readCacheMark(tool),
         ...collectUnknownMembers("responses", tool, { modelled: CUSTOM_MEMBERS, more }),
       }];

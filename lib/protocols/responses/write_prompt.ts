@@ -4,11 +4,12 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { type ResponsesWriteContext, writeContextOf } from "./write_context.ts";
 import { splitInstructions, writeInput } from "./write_input.ts";
-import { insertTools, writeToolChoice, writeTools } from "./write_tools.ts";
+import { CHOICE_FORMS, insertTools, writeTools } from "./write_tools.ts";
 import { supportedEffort } from "../canonical/effort.ts";
 import { endUserId } from "../canonical/end_user_id.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { listOf, objectOf, present } from "../members.ts";
+import { writeToolChoice } from "../openai_settings.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import { LOGPROBS } from "./include.ts";
 
@@ -32,7 +33,7 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
     ...(instructions !== undefined && { instructions }),
     input: insertTools(yield* writeInput(others, context), added),
     ...(tools.length > 0 && { tools }),
-    ...(toolChoice !== undefined && { tool_choice: writeToolChoice(toolChoice, prompt.tools) }),
+    ...(toolChoice !== undefined && { tool_choice: writeToolChoice(toolChoice, prompt.tools, CHOICE_FORMS) }),
     ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
     ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
     ...writeSampling(prompt, context),

@@ -1,9 +1,10 @@
 /** Writes the tools and the tool choice of a responses request. */
 import { writeCacheMark } from "../canonical/cache_mark.ts";
-import type { Tool, ToolChoice } from "../canonical/types.ts";
+import type { Tool } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf } from "../members.ts";
+import type { ChoiceForms } from "../openai_settings.ts";
 import type { ResponsesWriteContext } from "./write_context.ts";
 
 /** An item with tools, with its index in the input. */
@@ -44,24 +45,11 @@ export function insertTools(items: readonly JsonObject[], added: readonly AddedT
   return merged;
 }
 
-/** Writes a choice. It has only the name of a tool: the protocol finds it in any namespace. */
-export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json {
-  switch (choice.type) {
-    case "auto":
-    case "none":
-    case "required":
-      return choice.type;
-    case "tool":
-      return { type: choice.custom === true ? "custom" : "function", name: choice.name };
-    case "allowed": {
-      const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
-      const allowedTools = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
-      return { type: "allowed_tools", mode: choice.mode, tools: allowedTools };
-    }
-    case "vendor_specific":
-      return choice.value;
-  }
-}
+/** The forms of a tool choice. It has only the name of a tool: the protocol finds it in any namespace. */
+export const CHOICE_FORMS: ChoiceForms = {
+  named: (name, custom) => ({ type: custom ? "custom" : "function", name }),
+  allowed: (choice) => ({ type: "allowed_tools", ...choice }),
+};
 
 /** Writes tools, and puts adjacent tools of one namespace into one object. */
 function nestByNamespace(tools: readonly Tool[], context: ResponsesWriteContext): JsonObject[] {
