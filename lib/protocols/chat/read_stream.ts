@@ -1,8 +1,9 @@
 /** Reads streamed answers of chat upstreams. */
+import { answerReader } from "../canonical/answer_machines.ts";
 import { finishEvent } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { type FinishReason, type Machine, MAX_ANSWERS, type ReplyEvent, type TokenUsage } from "../canonical/types.ts";
-import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
@@ -24,7 +25,6 @@ const MAX_ID_LENGTH = 256;
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = new ChatReplyReader(origin);
   const parse = templateParser(parseChunk, chatTemplateRule);
-  let isOver = false;
   let started = false;
   let id = "";
   let usage: TokenUsage | undefined;
@@ -42,20 +42,13 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     return [{ type: "start", ...(id !== "" && { id }), ...(input !== undefined && { usage: input }) }];
   }
 
-  function fail(error: GatewayError): ReplyEvent[] {
-    isOver = true;
-    // Before the start nothing was sent, so the response can still have the status of the error.
-    return [...(started ? answer.take() : []), { type: "error", error }];
-  }
-
   function close(hasDoneMark: boolean): ReplyEvent[] {
     // `[DONE]` without a finish reason ends a complete answer, too.
     const end: ChatFinish | undefined = finish ??
       (hasDoneMark && answer.hasContent && !answer.hasOpenCall ? { reason: "end" } : undefined);
     const isCut = !hasDoneMark && [...others.values()].includes(false);
-    if (end === undefined || isCut) return fail(cutAnswerError());
+    if (end === undefined || isCut) throw cutAnswerError();
     const reason = answer.end(end.reason);
-    isOver = true;
     const reported = withReported(usage ?? {}, { tier: servedTier, requestedTier: origin.tier });
     return [...start(), ...answer.take(), finishEvent(reason, { ...end, usage: reported })];
   }
@@ -81,34 +74,23 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     return choice === undefined && id === "" ? [] : [...start(), ...answer.take()];
   }
 
-  return {
-    push(frame) {
-      if (isOver) return [];
+  return answerReader({
+    read(frame) {
       const { event, data } = frame;
       const text = data.trim();
-      try {
-        // Some servers forward comments of their upstream as data.
-        if (text === "" || text.startsWith(":")) return [];
-        if (text === "[DONE]") return close(true);
-        // `trim()` removes more characters than JSON calls white space.
-        const chunk = valueOf(frame, parse);
-        if (!isObject(chunk)) {
-          return fail(new GatewayError("upstream", "The model's vendor sent an invalid answer"));
-        }
-        return isFailure(chunk, event) ? fail(errorInside(chunk, readOpenaiError(200, chunk))) : pushChunk(chunk);
-      } catch (error) {
-        return fail(toGatewayError(error));
-      }
+      // Some servers forward comments of their upstream as data.
+      if (text === "" || text.startsWith(":")) return [];
+      if (text === "[DONE]") return close(true);
+      // `trim()` removes more characters than JSON calls white space.
+      const chunk = valueOf(frame, parse);
+      if (!isObject(chunk)) throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
+      if (isFailure(chunk, event)) throw errorInside(chunk, readOpenaiError(200, chunk));
+      return pushChunk(chunk);
     },
-    end() {
-      if (isOver) return [];
-      try {
-        return close(false);
-      } catch (error) {
-        return fail(toGatewayError(error));
-      }
-    },
-  };
+    end: () => close(false),
+    // Before the start nothing was sent, so the response can still have the status of the error.
+    unsent: () => started ? answer.take() : [],
+  });
 }
 
 /** Returns the first choice: only one answer is requested. */

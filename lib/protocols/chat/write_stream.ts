@@ -1,7 +1,7 @@
 /** Writes streamed chat answers. */
+import { answerWriter } from "../canonical/answer_machines.ts";
 import type { Machine, ReplyEvent, TokenLogprob, TokenUsage } from "../canonical/types.ts";
 import { addTokens } from "../canonical/logprobs.ts";
-import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
@@ -16,7 +16,6 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
   const includeUsage = context.prompt.includeUsage === true;
   /** Tokens of the delta that follows. */
   let tokens: TokenLogprob[] = [];
-  let isOver = false;
 
   function delta(event: Parameters<typeof message.push>[0]): Frame[] {
     const deltas = message.push(event);
@@ -28,7 +27,6 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
   }
 
   function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
-    isOver = true;
     const { before, last } = message.finish();
     return [
       ...before.map((delta) => chunks.delta(delta)),
@@ -38,30 +36,19 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
     ];
   }
 
-  function fail(error: GatewayError): Frame[] {
-    isOver = true;
-    return [{ data: JSON.stringify({ error: openaiError(error) }) }];
-  }
-
-  return {
-    push(event) {
-      if (isOver) return [];
-      switch (event.type) {
-        case "finish":
-          return finish(event);
-        case "error":
-          return fail(event.error);
-        case "logprobs":
-          addTokens(tokens, event.tokens);
-          return [];
-        default:
-          return delta(event);
-      }
-    },
-    end() {
-      return isOver ? [] : fail(cutAnswerError());
-    },
-  };
+  return answerWriter((event) => {
+    switch (event.type) {
+      case "finish":
+        return finish(event);
+      case "error":
+        return [{ data: JSON.stringify({ error: openaiError(event.error) }) }];
+      case "logprobs":
+        addTokens(tokens, event.tokens);
+        return [];
+      default:
+        return delta(event);
+    }
+  });
 }
 
 /**

@@ -1,9 +1,10 @@
 /** Reads answers of Gemini, streamed or not. Each piece of a stream has the form of a whole answer. */
+import { answerReader } from "../canonical/answer_machines.ts";
 import { callSignatureId } from "../canonical/signature.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
-import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } from "../members.ts";
@@ -46,7 +47,6 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
 function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, ReplyEvent> {
   const calls = new FunctionCallReader();
   let isStarted = false;
-  let isOver = false;
   let id: string | undefined;
   let index = -1;
   let open: OpenBlock["type"] | undefined;
@@ -162,22 +162,10 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
     const totals = { blocks: index + 1, calls: calls.count };
     const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
     if (reason === undefined) throw cutAnswerError();
-    isOver = true;
     return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
   }
 
-  /** Runs a step and returns its events. A failure ends the answer. */
-  function attempt(step: () => ReplyEvent[]): ReplyEvent[] {
-    if (isOver) return [];
-    try {
-      return step();
-    } catch (error) {
-      isOver = true;
-      return [{ type: "error", error: toGatewayError(error) }];
-    }
-  }
-
-  return { push: (piece) => attempt(() => readPiece(piece)), end: () => attempt(finish) };
+  return answerReader({ read: readPiece, end: finish });
 }
 
 /** True for a part that has only a signature, whose text came before. */

@@ -1,6 +1,6 @@
 /** Writes streamed answers of Gemini's protocol. Each piece has the form of a whole answer. */
+import { answerWriter } from "../canonical/answer_machines.ts";
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
-import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { googleError } from "../error_bodies.ts";
@@ -16,7 +16,6 @@ import { writeContent, writeFinish, writeHead } from "./write_reply.ts";
 export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
   const writer = new PartWriter(context.prompt);
   const head = writeHead(context);
-  let isOver = false;
   const held: JsonObject[] = [];
 
   function piece(parts: readonly JsonObject[], end: JsonObject = {}): JsonObject {
@@ -27,29 +26,17 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
     return held.splice(0).map((part) => frame({ ...piece([part]), ...head }));
   }
 
-  function fail(error: GatewayError): Frame[] {
-    isOver = true;
-    return [...release(), frame({ error: { ...googleError(error) } })];
-  }
-
-  return {
-    push(event) {
-      if (isOver) return [];
-      if (event.type === "error") return fail(event.error);
-      const parts = writer.push(event);
-      if (event.type === "finish") {
-        isOver = true;
-        const last = piece([...held, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });
-        return [frame({ ...last, usageMetadata: writeUsage(event.usage), ...head })];
-      }
-      const frames = parts.length > 0 || event.type === "open" ? release() : [];
-      held.push(...parts);
-      return frames;
-    },
-    end() {
-      return isOver ? [] : fail(cutAnswerError());
-    },
-  };
+  return answerWriter((event) => {
+    if (event.type === "error") return [...release(), frame({ error: { ...googleError(event.error) } })];
+    const parts = writer.push(event);
+    if (event.type === "finish") {
+      const last = piece([...held, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });
+      return [frame({ ...last, usageMetadata: writeUsage(event.usage), ...head })];
+    }
+    const frames = parts.length > 0 || event.type === "open" ? release() : [];
+    held.push(...parts);
+    return frames;
+  });
 }
 
 function frame(members: JsonObject): Frame {

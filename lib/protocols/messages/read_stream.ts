@@ -1,9 +1,10 @@
 /** Reads answers of messages upstreams, streamed or not. */
+import { answerReader } from "../canonical/answer_machines.ts";
 import { finishEvent, settledReason } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent, ReplySummary } from "../canonical/types.ts";
-import { cutAnswerError, GatewayError, toGatewayError } from "../../errors.ts";
+import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
@@ -58,7 +59,6 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
   let calls = 0;
   let id: string | undefined;
   let started = false;
-  let isOver = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader(tier);
   const serializer = new BlockSerializer(emit);
@@ -146,7 +146,6 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
       sequence.end();
     }
     const reason = readFinish(stop_reason, calls > 0);
-    isOver = true;
     emit(finishEvent(reason, { stopSequence: stringOf(stop_sequence), usage: usage.total() }));
   }
 
@@ -174,28 +173,26 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
     }
   }
 
-  /** Ends the answer with the stream: some servers omit the last event, but never the finish reason. */
-  function endStream(): void {
-    if (typeof stop.stop_reason !== "string") throw cutAnswerError();
-    finish();
-  }
-
-  /** Runs a step and returns the events. An error in it ends the answer. */
-  function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
-    if (isOver) return [];
-    try {
-      step(body);
-      if (keptLength + serializer.waitingSize > MAX_KEPT) throw broken("it is too long");
-    } catch (thrown) {
-      isOver = true;
-      events.push({ type: "error", error: toGatewayError(thrown) });
-    }
+  function take(): ReplyEvent[] {
     const emitted = events;
     events = [];
     return emitted;
   }
 
-  return { push: (body) => run(readEvent, body), end: () => run(endStream) };
+  return answerReader({
+    read(body) {
+      readEvent(body);
+      if (keptLength + serializer.waitingSize > MAX_KEPT) throw broken("it is too long");
+      return take();
+    },
+    end() {
+      // Some servers omit the last event, but never the finish reason.
+      if (typeof stop.stop_reason !== "string") throw cutAnswerError();
+      finish();
+      return take();
+    },
+    unsent: take,
+  });
 }
 
 function readFinish(stopReason: Json | undefined, hasCalls: boolean): FinishReason {

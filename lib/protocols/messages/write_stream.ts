@@ -1,7 +1,7 @@
 /** Writes streamed answers of the messages protocol. */
+import { answerWriter } from "../canonical/answer_machines.ts";
 import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
-import { cutAnswerError, type GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
@@ -20,7 +20,6 @@ const PING = frame("ping", {});
  */
 export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
   const omitsText = omitsThinking(context);
-  let isOver = false;
   let refused = false;
   /** Index of the open block; if none is open, of the next one. */
   let index = 0;
@@ -97,48 +96,36 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
     return hasInput ? [] : [inputDelta("{}")];
   }
 
-  function fail(error: GatewayError): Frame[] {
-    isOver = true;
-    return [frame("error", { error: { ...anthropicError(error) }, request_id: `req_${context.requestId}` })];
-  }
-
-  return {
-    push(event) {
-      if (isOver) return [];
-      switch (event.type) {
-        case "start":
-          return [frame("message_start", { message: writeStart(context, event.usage) }), PING];
-        case "open":
-          return open(event.block);
-        case "delta":
-          return write(event.text);
-        case "citation":
-          if (block?.type !== "text" || event.citation.from !== "messages") return [];
-          return [
-            ...startBlock({ type: "text", text: "" }),
-            delta({ type: "citations_delta", citation: event.citation.value }),
-          ];
-        case "logprobs":
-          return [];
-        case "close":
-          return close(event.signature);
-        case "finish":
-          isOver = true;
-          return [
-            frame("message_delta", {
-              delta: writeStop(event.reason, { stopSequence: event.stopSequence, refused }),
-              usage: writeUsage(event.usage),
-            }),
-            frame("message_stop", {}),
-          ];
-        case "error":
-          return fail(event.error);
-      }
-    },
-    end() {
-      return isOver ? [] : fail(cutAnswerError());
-    },
-  };
+  return answerWriter((event) => {
+    switch (event.type) {
+      case "start":
+        return [frame("message_start", { message: writeStart(context, event.usage) }), PING];
+      case "open":
+        return open(event.block);
+      case "delta":
+        return write(event.text);
+      case "citation":
+        if (block?.type !== "text" || event.citation.from !== "messages") return [];
+        return [
+          ...startBlock({ type: "text", text: "" }),
+          delta({ type: "citations_delta", citation: event.citation.value }),
+        ];
+      case "logprobs":
+        return [];
+      case "close":
+        return close(event.signature);
+      case "finish":
+        return [
+          frame("message_delta", {
+            delta: writeStop(event.reason, { stopSequence: event.stopSequence, refused }),
+            usage: writeUsage(event.usage),
+          }),
+          frame("message_stop", {}),
+        ];
+      case "error":
+        return [frame("error", { error: { ...anthropicError(event.error) }, request_id: `req_${context.requestId}` })];
+    }
+  });
 }
 
 /** Writes the message as it is at the start. SDKs require that it has a usage. */

@@ -1,5 +1,6 @@
 /** Reads answers of responses upstreams, streamed or not. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
+import { answerReader } from "../canonical/answer_machines.ts";
 import type { Machine, Reply, ReplyEvent, ReplySummary } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, tryParse } from "../../json/mod.ts";
@@ -42,30 +43,23 @@ const ITEM_TYPES = new Map([
  */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let id: string | undefined;
-  let state: "new" | "open" | "over" = "new";
+  let started = false;
   const answer = responseItems(origin, () => id);
   /** The type of the latest event, which most events share with the previous one. */
   let latest = eventType(PREFIX);
   const parse = templateParser(tryParse, responsesTemplateRule);
 
   function start(): ReplyEvent[] {
-    if (state !== "new") return [];
-    state = "open";
+    if (started) return [];
+    started = true;
     return [{ type: "start", ...(id !== undefined && { id }) }];
-  }
-
-  function fail(error: GatewayError): ReplyEvent[] {
-    state = "over";
-    return [{ type: "error", error }];
   }
 
   /** Returns the events, after the start if it is missing. */
   function withStart(events: ReplyEvent[]): ReplyEvent[] {
-    const last = events.at(-1)?.type;
     // An answer that fails before any other event has no start, so the response can have the status of the error.
-    const startEvents = state === "new" && last === "error" && events.length === 1 ? [] : start();
-    if (last === "error" || last === "finish") state = "over";
-    return startEvents.length === 0 ? events : [...startEvents, ...events];
+    if (started || (events.length === 1 && events[0]?.type === "error")) return events;
+    return [...start(), ...events];
   }
 
   function readEvent({ name, item: type }: EventType, event: JsonObject): ReplyEvent[] {
@@ -83,18 +77,18 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     return start();
   }
 
-  return {
-    push(frame) {
+  return answerReader({
+    read(frame) {
       const { event: frameType, data } = frame;
-      if (state === "over" || data === "" || data === "[DONE]" || data.startsWith(":")) return [];
+      if (data === "" || data === "[DONE]" || data.startsWith(":")) return [];
       const event = valueOf(frame, parse);
       if (!isObject(event)) {
-        return fail(new GatewayError("upstream", "Cannot read the model's answer: an event is not JSON"));
+        throw new GatewayError("upstream", "Cannot read the model's answer: an event is not JSON");
       }
       const type = stringOf(event.type) ?? frameType ?? "";
       // Servers put errors into streams in many forms, but these names are only those of errors.
       if (type === "error" || type === "response.error" || (!type.startsWith(PREFIX) && isObject(event.error))) {
-        return fail(errorInside(event, readOpenaiError(200, event)));
+        throw errorInside(event, readOpenaiError(200, event));
       }
       if (!type.startsWith(PREFIX)) return [];
       id ??= stringOf(objectOf(event.response)?.id);
@@ -102,10 +96,9 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       return readEvent(latest, event);
     },
     end() {
-      if (state === "over") return [];
-      return fail(cutAnswerError());
+      throw cutAnswerError();
     },
-  };
+  });
 }
 
 /** The type of an event, taken apart. */

@@ -1,6 +1,7 @@
 /** Writes answers of the responses protocol, streamed or not. */
+import { answerWriter } from "../canonical/answer_machines.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent } from "../canonical/types.ts";
-import { cutAnswerError, type GatewayError } from "../../errors.ts";
+import type { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, KeptAnswer, ResponseContext } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
@@ -61,12 +62,12 @@ function outputItemWriter(
   const output: JsonObject[] = [];
   const storedItems: JsonObject[] = [];
   let item: OutputItem | undefined;
-  let state: "new" | "open" | "over" = "new";
+  let started = false;
   let hasRefusal = false;
 
   function start(): ResponsesEvent[] {
-    if (state !== "new") return [];
-    state = "open";
+    if (started) return [];
+    started = true;
     const members = { response: writeResponse({ status: "in_progress", output }) };
     return [{ type: "response.created", members }, { type: "response.in_progress", members }];
   }
@@ -120,39 +121,27 @@ function outputItemWriter(
     ];
   }
 
-  return {
-    push(event) {
-      switch (event.type) {
-        case "start":
-          return start();
-        case "open":
-          return openBlock(event.block);
-        case "delta":
-          return item?.delta(event.text) ?? [];
-        case "logprobs":
-          item?.logprobs?.(event.tokens);
-          return [];
-        case "citation":
-          return item?.citation(event.citation) ?? [];
-        case "close":
-          return item?.close(event.signature) ?? [];
-        case "finish":
-          state = "over";
-          return finish(event);
-        case "error": {
-          const events = fail(event.error);
-          state = "over";
-          return events;
-        }
-      }
-    },
-    end() {
-      if (state === "over") return [];
-      const events = fail(cutAnswerError());
-      state = "over";
-      return events;
-    },
-  };
+  return answerWriter((event) => {
+    switch (event.type) {
+      case "start":
+        return start();
+      case "open":
+        return openBlock(event.block);
+      case "delta":
+        return item?.delta(event.text) ?? [];
+      case "logprobs":
+        item?.logprobs?.(event.tokens);
+        return [];
+      case "citation":
+        return item?.citation(event.citation) ?? [];
+      case "close":
+        return item?.close(event.signature) ?? [];
+      case "finish":
+        return finish(event);
+      case "error":
+        return fail(event.error);
+    }
+  });
 }
 
 /** Creates the item of a block, and the events that open it. */
