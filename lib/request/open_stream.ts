@@ -3,7 +3,6 @@ import { OtherAnswers } from "./other_answers.ts";
 import { TargetMeasurement } from "./attempts.ts";
 import type { TargetAnswer } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
-import { EventWriter } from "./event_writer.ts";
 import { type StreamedAnswer, StreamLoop } from "./stream_loop.ts";
 import { StreamMeter } from "./stream_meter.ts";
 import { targetMs } from "./targets.ts";
@@ -51,5 +50,5 @@ export function streamedAnswer(
   };
   return answer.type === "frames"
     ? { feed: answer.feed, ...shared }
-    : { feed: answer.feed, writer: new EventWriter(codec.writer(client.responseContext)), ...shared };
+    : { feed: answer.feed, writer: codec.writer(client.responseContext), ...shared };
 }

@@ -7,18 +7,18 @@ import { formatFrames } from "../server/sse.ts";
 import { type ObservableBody, setBodyObservable } from "../observe/observer.ts";
 import { MAX_LATE_MS, type Phase, PhaseTimer, type PhaseTimers } from "../phase_timers.ts";
 import { keepKey, yieldToEventLoop } from "../scheduler.ts";
-import type { ReplyEvent } from "../protocols/canonical/types.ts";
+import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd, utf8Bytes } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
-import type { EventWriter } from "./event_writer.ts";
 import type { TargetMeasurement } from "./attempts.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamMeter } from "./stream_meter.ts";
+import { writeStep } from "./write_step.ts";
 
 /** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
 export type StreamedAnswer =
-  & ({ feed: FrameFeed; writer?: undefined } | { feed: EventFeed; writer: EventWriter })
+  & ({ feed: FrameFeed; writer?: undefined } | { feed: EventFeed; writer: Machine<ReplyEvent, Frame> })
   & {
     meter: StreamMeter;
     target: TargetMeasurement;
@@ -91,6 +91,8 @@ export class StreamLoop {
   /** Approximate memory of the steps read before the first event, in characters. */
   #openingSize = 0;
   #isReading = false;
+  /** True after the last event of the answer. */
+  #hasEnded = false;
   /** True if the client waits for data. */
   #isPulled = false;
   /** True if the response starts with a keep-alive because the answer is late. */
@@ -126,6 +128,7 @@ export class StreamLoop {
     this.#answer = answer;
     this.#ready.length = 0;
     this.#openingSize = 0;
+    this.#hasEnded = false;
     this.#opened = Promise.withResolvers();
     this.#read();
     return this.#opened.promise;
@@ -206,7 +209,7 @@ export class StreamLoop {
     this.#isReading = true;
     const behind = this.#answer?.meter.behind;
     if (behind !== undefined) void behind.then(() => this.#read(), this.#fail);
-    else if (this.#answer?.writer?.isOver === true) this.#take(undefined);
+    else if (this.#hasEnded) this.#take(undefined);
     else this.#answer?.feed.read().then(this.#take, this.#failRead);
   }
 
@@ -216,7 +219,8 @@ export class StreamLoop {
     try {
       const last = (Array.isArray(read) ? read : read?.events)?.at(-1);
       if (last?.type === "error") last.error = this.#blameClient(last.error);
-      const step = Array.isArray(read) || read === undefined ? writer?.write(read) : read;
+      this.#hasEnded ||= last?.type === "finish" || last?.type === "error";
+      const step = Array.isArray(read) || read === undefined ? writer && writeStep(writer, read) : read;
       // A cancelled feed looks like an answer that broke off, which must not count against the target.
       if (step !== undefined && this.#stage !== "over") target.take(step.events);
       if (step?.frames.length === 0 && step.events.length === 0) return this.#skip();
@@ -333,7 +337,7 @@ export class StreamLoop {
 
   #errorFrames(error: GatewayError): Frame[] {
     const { feed, writer } = this.#answer ?? {};
-    if (writer !== undefined) return writer.fail(error);
+    if (writer !== undefined) return writer.push({ type: "error", error });
     return feed !== undefined && "fail" in feed ? feed.fail(error) : this.#options.request.errorFrames(error);
   }
 
