@@ -13,14 +13,7 @@ import { createPixelQueue } from "./images/pixel_limits.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 import { createMemoryLimiter } from "./limits/memory_limiter.ts";
 import type { Limiter } from "./limits/limiter.ts";
-import {
-  type BackgroundTasks,
-  createBackgroundTasks,
-  createDrainedRequests,
-  createInFlightRequests,
-  type DrainedRequests,
-  type InFlightRequests,
-} from "./billing/in_flight_requests.ts";
+import { BackgroundTasks, DrainedRequests, InFlightRequests } from "./billing/in_flight_requests.ts";
 import { createLedger, type Ledger } from "./billing/ledger.ts";
 import { Observer } from "./observe/observer.ts";
 import { Recall, type SharedResponses } from "./recall/recall.ts";
@@ -145,12 +138,12 @@ export function createGateway(
     }),
     limiter,
     recall: new Recall({ limits: config.responses.recall, monotonic, shared }),
-    inFlight: createInFlightRequests(),
+    inFlight: new InFlightRequests(),
     observer,
     health: health ?? ownHealth({ ...built, observer, now, monotonic, random, log }),
     conversations: new ConversationTargets(monotonic),
-    backgroundTasks: createBackgroundTasks(),
-    drains: createDrainedRequests(),
+    backgroundTasks: new BackgroundTasks(),
+    drains: new DrainedRequests(),
     uploads: createAdmissionQueue({
       concurrent: config.images.uploads.concurrent_uploads,
       waiting: MAX_WAITING_UPLOADS,

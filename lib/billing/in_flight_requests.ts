@@ -18,20 +18,6 @@ export interface InFlightRequest {
   stop: (reason: GatewayError) => void;
 }
 
-/** Requests in progress. */
-export interface InFlightRequests {
-  /** Adds a request until its meter has ended. */
-  add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): void;
-  count(kind?: InFlightKind): number;
-  /** Resolves when no requests are left, of one kind or of all. */
-  whenDone(kind?: InFlightKind): Promise<void>;
-  /**
-   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended. Those that still run after
-   * the grace period are ended without waiting for their work.
-   */
-  stop(reason: GatewayError, kind?: InFlightKind): Promise<void>;
-}
-
 interface MeteredRequest extends UnorderedItem {
   readonly meter: Pick<Meter, "fail" | "done">;
   readonly request: InFlightRequest;
@@ -40,85 +26,86 @@ interface MeteredRequest extends UnorderedItem {
 /** Time for requests to end after `stop`, in milliseconds. */
 const GRACE_MS = 1_000;
 
-/** Creates an empty list of requests. @param graceMs time for requests to end after `stop`, in milliseconds */
-export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
-  const inFlight = new UnorderedList<MeteredRequest>();
+/** Requests in progress. */
+export class InFlightRequests {
+  readonly #inFlight = new UnorderedList<MeteredRequest>();
+  readonly #graceMs: number;
 
-  function requestsOf(kind?: InFlightKind): MeteredRequest[] {
-    return inFlight.items.filter(({ request }) => kind === undefined || request.kind === kind);
+  /** @param graceMs time for requests to end after `stop`, in milliseconds */
+  constructor(graceMs: number = GRACE_MS) {
+    this.#graceMs = graceMs;
   }
 
-  async function whenDone(kind?: InFlightKind): Promise<void> {
-    for (let left = requestsOf(kind); left.length > 0; left = requestsOf(kind)) {
+  /** Adds a request until its meter has ended. */
+  add(meter: MeteredRequest["meter"], request: InFlightRequest): void {
+    const metered = { meter, request, at: -1 };
+    this.#inFlight.add(metered);
+    void meter.done.then(() => this.#inFlight.delete(metered));
+  }
+
+  count(kind?: InFlightKind): number {
+    return this.#requestsOf(kind).length;
+  }
+
+  /** Resolves when no requests are left, of one kind or of all. */
+  async whenDone(kind?: InFlightKind): Promise<void> {
+    for (let left = this.#requestsOf(kind); left.length > 0; left = this.#requestsOf(kind)) {
       await Promise.all(left.map(({ meter }) => meter.done));
     }
   }
 
-  return {
-    add(meter, request) {
-      const metered = { meter, request, at: -1 };
-      inFlight.add(metered);
-      void meter.done.then(() => inFlight.delete(metered));
-    },
-    count: (kind) => requestsOf(kind).length,
-    whenDone,
-    async stop(reason, kind) {
-      const stopped = requestsOf(kind);
-      for (const { request } of stopped) request.stop(reason);
-      if (stopped.length === 0) return;
-      await settlesWithin(graceMs, Promise.all(stopped.map(({ meter }) => meter.done)));
-      await Promise.all(
-        // Those that are still in the list.
-        stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),
-      );
-    },
-  };
+  /**
+   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended. Those that still run after
+   * the grace period are ended without waiting for their work.
+   */
+  async stop(reason: GatewayError, kind?: InFlightKind): Promise<void> {
+    const stopped = this.#requestsOf(kind);
+    for (const { request } of stopped) request.stop(reason);
+    if (stopped.length === 0) return;
+    await settlesWithin(this.#graceMs, Promise.all(stopped.map(({ meter }) => meter.done)));
+    await Promise.all(
+      // Those that are still in the list.
+      stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),
+    );
+  }
+
+  #requestsOf(kind?: InFlightKind): MeteredRequest[] {
+    return this.#inFlight.items.filter(({ request }) => kind === undefined || request.kind === kind);
+  }
 }
 
 /** Bounds the number of drained answers: each holds memory and an upstream connection. */
-export interface DrainedRequests {
+export class DrainedRequests {
+  /** The key of each drained answer. */
+  readonly #drained = new Map<Promise<unknown>, string | undefined>();
+
   /**
    * Counts an answer that is being drained until `done` settles.
    * @returns false if there are `max` drained answers already, or three quarters of them for this API key: the caller
    * must cancel its upstream request instead
    */
-  begin(done: Promise<unknown>, { max, keyId }: { max: number; keyId: string | undefined }): boolean;
-}
-
-/** Creates a count of drained answers, which starts at 0. */
-export function createDrainedRequests(): DrainedRequests {
-  /** The key of each drained answer. */
-  const drained = new Map<Promise<unknown>, string | undefined>();
-  return {
-    begin(done, { max, keyId }) {
-      const ofKey = drained.values().reduce((count, key) => key === keyId ? count + 1 : count, 0);
-      if (drained.size >= max || ofKey >= Math.max(1, max * KEY_SHARE)) return false;
-      drained.set(done, keyId);
-      const end = () => void drained.delete(done);
-      done.then(end, end);
-      return true;
-    },
-  };
+  begin(done: Promise<unknown>, { max, keyId }: { max: number; keyId: string | undefined }): boolean {
+    const ofKey = this.#drained.values().reduce((count, key) => key === keyId ? count + 1 : count, 0);
+    if (this.#drained.size >= max || ofKey >= Math.max(1, max * KEY_SHARE)) return false;
+    this.#drained.set(done, keyId);
+    const end = () => void this.#drained.delete(done);
+    done.then(end, end);
+    return true;
+  }
 }
 
 /** Work in progress that no request waits for. */
-export interface BackgroundTasks {
-  /** Adds a task. The task must log its own errors, as they are ignored here. */
-  add(work: Promise<unknown>): void;
-  /** Resolves when all tasks are done. */
-  done(): Promise<void>;
-}
+export class BackgroundTasks {
+  readonly #running = new Set<Promise<void>>();
 
-/** Creates an empty set of tasks. */
-export function createBackgroundTasks(): BackgroundTasks {
-  const running = new Set<Promise<void>>();
-  return {
-    add(work) {
-      const ended: Promise<void> = work.then(() => {}, () => {}).finally(() => running.delete(ended));
-      running.add(ended);
-    },
-    async done() {
-      while (running.size > 0) await Promise.all(running);
-    },
-  };
+  /** Adds a task. The task must log its own errors, as they are ignored here. */
+  add(work: Promise<unknown>): void {
+    const ended: Promise<void> = work.then(() => {}, () => {}).finally(() => this.#running.delete(ended));
+    this.#running.add(ended);
+  }
+
+  /** Resolves when all tasks are done. */
+  async done(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
 }

@@ -1,11 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import {
-  createDrainedRequests,
-  createInFlightRequests,
-  type InFlightKind,
-  type InFlightRequests,
-} from "../../lib/billing/in_flight_requests.ts";
+import { DrainedRequests, type InFlightKind, InFlightRequests } from "../../lib/billing/in_flight_requests.ts";
 
 const WHY = new GatewayError("overloaded", "The end");
 
@@ -39,7 +34,7 @@ function add(running: InFlightRequests, { meter, request: of }: ReturnType<typeo
 }
 
 Deno.test("InFlightRequests counts, awaits and stops requests by kind", async () => {
-  const running = createInFlightRequests(5);
+  const running = new InFlightRequests(5);
   const [text, deaf, image] = [request("text"), request("text", false), request("images")];
   for (const each of [text, deaf, image]) add(running, each);
   assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
@@ -55,7 +50,7 @@ Deno.test("InFlightRequests counts, awaits and stops requests by kind", async ()
 });
 
 Deno.test("InFlightRequests.over() also waits for requests added meanwhile", async () => {
-  const running = createInFlightRequests();
+  const running = new InFlightRequests();
   const [first, second] = [request("text"), request("text")];
   add(running, first);
   let over = false;
@@ -68,8 +63,8 @@ Deno.test("InFlightRequests.over() also waits for requests added meanwhile", asy
   await waited;
 });
 
-Deno.test("createDrainedRequests() leaves a quarter of the drained answers to other keys", async () => {
-  const drains = createDrainedRequests();
+Deno.test("DrainedRequests.begin() leaves a quarter of the drained answers to other keys", async () => {
+  const drains = new DrainedRequests();
   const { promise, resolve } = Promise.withResolvers<void>();
   const begin = (keyId: string, max = 8) => drains.begin(promise.then(), { max, keyId });
   assertEquals(Array.from({ length: 7 }, () => begin("a")), [...Array(6).fill(true), false]);

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { listenForStopSignals, shutDownServer, type ShutdownTimes } from "../../lib/cli/shutdown.ts";
 import type { LogEntry } from "../../lib/log_events.ts";
 import { createDrain } from "../../lib/server/drain.ts";
-import { createInFlightRequests, type InFlightKind } from "../../lib/billing/in_flight_requests.ts";
+import { type InFlightKind, InFlightRequests } from "../../lib/billing/in_flight_requests.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { soon, until } from "../support/soon.ts";
 
@@ -16,7 +16,7 @@ async function world(kind: InFlightKind = "text") {
   const arrived = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<string>();
   const done = Promise.withResolvers<void>();
-  const inFlight = createInFlightRequests();
+  const inFlight = new InFlightRequests();
   const drain = createDrain();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
     inFlight.add({ done: done.promise, fail: () => Promise.resolve() }, {

@@ -1,5 +1,5 @@
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
-import { createBackgroundTasks } from "../../lib/billing/in_flight_requests.ts";
+import { BackgroundTasks } from "../../lib/billing/in_flight_requests.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
 import { Meter } from "../../lib/billing/meter.ts";
 import { pricesAt } from "../../lib/billing/price.ts";
@@ -40,7 +40,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   const log = () => {};
   const ledger = createLedger({ store: store.ledger, now, monotonic, log });
   const limiter = createMemoryLimiter({ monotonic });
-  const backgroundTasks = createBackgroundTasks();
+  const backgroundTasks = new BackgroundTasks();
   const model = modelSchema.parse(plainModel({
     pricing: { prompt: "0.000001", completion: "0.000001" },
     targets: [{ upstream: "one", model: "m" }],
