@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
+import { addressOf } from "../server/client_tracker.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { ChangeOrigin, ChangeRecord, LoggedChange, OperatorStore } from "../store/operators.ts";
 import { readQuery } from "./request_input.ts";
@@ -16,12 +17,13 @@ const MAX_LIMIT = 1_000;
 /**
  * Returns the author, time and address of a change. Without a session of the console, the author used the admin key.
  */
-export function originOf({ gateway, session, address, requestId }: RouteContext): ChangeOrigin {
-  const clientAddress = address();
+export function originOf(context: RouteContext): ChangeOrigin {
+  const { gateway, session, requestId } = context;
+  const address = addressOf(context);
   return {
     author: session?.author ?? "admin_key",
     at: gateway.now(),
-    ...(clientAddress !== undefined && { address: clientAddress }),
+    ...(address !== undefined && { address }),
     requestId,
   };
 }

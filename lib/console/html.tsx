@@ -171,7 +171,7 @@ export async function runForm(
   const session = requireSession(context);
   try {
     requireSameOrigin(request);
-    const fields = await context.readForm();
+    const fields = await context.body.readForm();
     if (!isEqual(fields.get("csrf") ?? "", session.csrf)) {
       throw new GatewayError(
         "forbidden",

@@ -5,6 +5,7 @@ import { beginSession, isEqual, SESSION_COOKIE, SESSION_MS } from "../access/con
 import { logChange, originOf } from "../admin/changes.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../server/cause.ts";
+import { refuseCredential } from "../server/client_tracker.ts";
 import { acceptsSignInLinks, LINK_PARAMETER, SIGN_IN_PATH, takeSignInLink } from "../access/sign_in_link.ts";
 import { requireAdmin } from "../server/console_guard.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -33,16 +34,23 @@ async function signInByLink(
   token: string,
   { request, context }: { request: Request; context: RouteContext },
 ): Promise<Response> {
-  const { gateway, refuseCredential } = context;
+  const { gateway } = context;
   const { config, store, now } = gateway;
   const admin = requireAdmin(gateway);
   if (!acceptsSignInLinks(config) || !await takeSignInLink(store.operators, token, now())) {
-    return refuseCredential(
-      new GatewayError("unauthenticated", "This link is no longer valid: it works once, within ten minutes"),
-    );
+    return refuseKey("This link is no longer valid: it works once, within ten minutes", context);
   }
   await logChange(gateway, { ...originOf(context), author: "one_time_link", action: "sign_in" });
   return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession("one_time_link", { admin, now: now() }), request) });
+}
+
+/**
+ * Refuses a wrong key that the page has read by itself, and counts it for the client's address.
+ * @throws {GatewayError} `unauthenticated`, or `limited` if the address has sent too many wrong keys
+ */
+function refuseKey(message: string, context: RouteContext): never {
+  const error = new GatewayError("unauthenticated", message);
+  refuseCredential(context, { clients: context.clients, error, isOperators: true });
 }
 
 /**
@@ -52,11 +60,11 @@ async function signInByLink(
 export async function signIn(request: Request, context: RouteContext): Promise<Response> {
   try {
     requireSameOrigin(request);
-    const { gateway: { now }, refuseCredential } = context;
+    const { gateway: { now } } = context;
     const admin = requireAdmin(context.gateway);
-    const key = (await context.readForm()).get("key") ?? "";
+    const key = (await context.body.readForm()).get("key") ?? "";
     const role = roleOf(key.trim(), admin);
-    if (role === undefined) return refuseCredential(new GatewayError("unauthenticated", "This admin key is not valid"));
+    if (role === undefined) return refuseKey("This admin key is not valid", context);
     const author = role === "viewer" ? "viewer_key" : "admin_key";
     await logChange(context.gateway, { ...originOf(context), author, action: "sign_in" });
     return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession(author, { admin, now: now() }), request) });
@@ -74,7 +82,7 @@ export async function signIn(request: Request, context: RouteContext): Promise<R
 export async function signOut(request: Request, context: RouteContext): Promise<Response> {
   requireSameOrigin(request);
   const { session, gateway } = context;
-  const fields = await context.readForm();
+  const fields = await context.body.readForm();
   if (session !== undefined && isEqual(fields.get("csrf") ?? "", session.csrf)) {
     try {
       await gateway.endedSessions.end(session, gateway.now());

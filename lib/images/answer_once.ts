@@ -33,7 +33,7 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
     requestHash: await hashRequest(request),
     requestId: context.requestId,
     signal: client.signal,
-    reserve: (bytes) => context.reserveAnswer(bytes),
+    reserve: (bytes) => context.body.reserveAnswer(bytes),
     work: async (signal) => {
       // The work continues after this client disconnects if another client waits for the same answer.
       didWork = true;
@@ -76,17 +76,17 @@ export function readIdempotencyKey(headers: Headers, { stream }: { stream: boole
 
 /** Sends an answer that is in memory. It counts against the pixel limit, but is never refused. */
 async function sendStored(
-  body: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer>,
   head: { status: number; headers: Record<string, string> },
-  { context: { gateway, timers, caller, holdAnswer }, model }: ImageWork,
+  { context: { gateway, timers, caller, body }, model }: ImageWork,
 ): Promise<Response> {
-  const work = { size: Math.ceil(body.length / BYTES_PER_PIXEL), keyId: requireCaller(caller).keyId };
+  const work = { size: Math.ceil(bytes.length / BYTES_PER_PIXEL), keyId: requireCaller(caller).keyId };
   const ended = makesImagesHere(model, gateway)
     ? await gateway.pixels.enter(NEVER_ABORTED, work).catch(() => () => {})
     : () => {};
-  holdAnswer(body.length);
+  body.holdAnswer(bytes.length);
   return new Response(
-    pieceStream(body, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers, ended }),
+    pieceStream(bytes, { unreadMs: gateway.config.resource_limits.answer_unread_ms, timers, ended }),
     head,
   );
 }

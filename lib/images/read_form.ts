@@ -13,7 +13,7 @@ const MAX_TEXT_BYTES = 256 * 1024;
  */
 export async function readForm(
   request: Request,
-  { gateway, caller, reserve, arrived }: RouteContext,
+  { gateway, caller, body }: RouteContext,
 ): Promise<FormData> {
   if (!/^\s*multipart\/form-data\b/i.test(request.headers.get("content-type") ?? "")) {
     throw new GatewayError(
@@ -31,8 +31,8 @@ export async function readForm(
     pace: bodyLimits(gateway.config),
     gate: gateway.uploads,
     keyId: caller?.keyId,
-    take: reserve,
+    take: (bytes) => body.reserve(bytes),
   });
-  arrived?.();
+  body.arrived();
   return form;
 }

@@ -13,7 +13,7 @@ import { ScreenedBody } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";
 
-/** Reads and checks the body. @throws {GatewayError} as `RouteContext.readJson`, and `invalid` */
+/** Reads and checks the body. @throws {GatewayError} as `RequestBody.readJson`, and `invalid` */
 export async function readRequest({ codec, request, context, caller, meter }: RequestState): Promise<ScreenedBody> {
   attributeRequest(meter.entry, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));

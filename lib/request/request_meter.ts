@@ -28,7 +28,7 @@ export interface MeteredRequest {
  * @param interrupt called if the process must end before the request has, with the error for the client
  */
 export function openRequestMeter(
-  { context: { gateway, requestId, caller, record, keepBody }, endpoint }: MeteredRequest,
+  { context: { gateway, requestId, caller, record, body }, endpoint }: MeteredRequest,
   interrupt: (reason: GatewayError) => void,
 ): Meter {
   const { keyId, groupName } = requireCaller(caller);
@@ -38,7 +38,7 @@ export function openRequestMeter(
     stop: interrupt,
   });
   void meter.done.then(gateway.uses.begin());
-  keepBody?.(meter.done);
+  body.keepUntil(meter.done);
   return meter;
 }
 

@@ -22,7 +22,7 @@ import type { ResponseMemory } from "./response_memory.ts";
 const OPEN_ARRAY = 0x5b;
 
 /** The parts of a request's context that changing a body needs. */
-export type BodyContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: ScanPlan | undefined };
+export type BodyContext = Pick<RouteContext, "gateway" | "body"> & { scan?: ScanPlan | undefined };
 
 /** A body without references. */
 export interface RecalledBody {
@@ -52,7 +52,7 @@ export async function recallBody(
   let recalledBytes = 0;
   const take = (bytes: number) => {
     if ((recalledBytes += bytes) > limit) throw bodyTooLarge(limit);
-    context.reserve(bytes * JSON_MEMORY_FACTOR, 0);
+    context.body.reserve(bytes * JSON_MEMORY_FACTOR, 0);
   };
   const resolve = (items: string) =>
     resolveItems(items, memory, { take, compactsUpstream: compactsUpstream(head, context.gateway) });
@@ -136,14 +136,14 @@ function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" |
 export async function editBody(
   body: JsonBody,
   edits: Edits,
-  { gateway, reserve, scan }: BodyContext,
+  { gateway, body: sent, scan }: BodyContext,
   reservedBytes = 0,
 ): Promise<JsonBody> {
   const bytes = utf8Bytes(spliceMembers(body, edits));
   const { json_body_bytes: limit } = gateway.config.resource_limits;
   if (bytes.length > limit) throw bodyTooLarge(limit);
   const growth = bytes.length - documentSize(body) - reservedBytes;
-  if (growth > 0) reserve(growth * JSON_MEMORY_FACTOR, 0);
+  if (growth > 0) sent.reserve(growth * JSON_MEMORY_FACTOR, 0);
   return await parseBody(bytes, scan);
 }
 

@@ -79,7 +79,7 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     const { candidates, preferences } = findRetrievalCandidates(body, { context, meter }, { kind, read });
     // 6. Reserve memory for the answer, and limits and budget for the most that the request can cost.
     const [first] = candidates;
-    if (first !== undefined) context.reserveAnswer(expectedAnswerBytes(first.request, first.model));
+    if (first !== undefined) context.body.reserveAnswer(expectedAnswerBytes(first.request, first.model));
     const admitted = await admitRetrieval(candidates, { meter, context });
     // 7, 8. Call one target after another until one answers.
     const answer = await sendRetrieval({ client, context, metered, admitted, preferences, call });

@@ -15,7 +15,7 @@ import {
   type ServerState,
 } from "./exchange.ts";
 import { countBytes, withHeaders, withoutBody, writeAbandoned, writeError } from "./finish_response.ts";
-import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
+import { addressOf, countConcurrent } from "./client_tracker.ts";
 import { readTarget } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
 import { runForKey } from "../scheduler.ts";
@@ -173,28 +173,23 @@ function createContext(
     & { body: RequestBody; isUpgrade: boolean; credential: Access["credential"] | undefined },
   server: ServerState,
 ): RouteContext {
-  const { requestId, gateway, record, bodyArrived, answerHeaders } = exchange;
+  const { requestId, gateway, record, head, info, answerHeaders } = exchange;
   const { timers, clients, drain } = server;
   return {
     gateway,
     requestId,
     record,
+    head,
+    info,
     params,
     caller,
     session,
     answerHeaders,
-    address: () => addressOf(exchange),
+    clients,
     timers,
     drain,
+    body,
     readJson: (scan) => body.readJson(scan),
-    readForm: () => body.readForm(),
-    // Only the operators' sign-in page reads a key from the body.
-    refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
-    reserve: (bytes, received) => body.reserve(bytes, received),
-    reserveAnswer: (bytes) => body.reserveAnswer(bytes),
-    holdAnswer: (bytes) => body.holdAnswer(bytes),
-    keepBody: (end) => body.keepUntil(end),
-    arrived: bodyArrived,
     ...((credential === "admin" || credential === "session") && {
       isStillOperator: operatorCheck(exchange, { credential, gateway: server.gateway }),
     }),

@@ -145,8 +145,9 @@ export class RequestBody implements MemoryReserver {
   }
 
   /**
-   * Reads the body as a JSON object. A body without a media type, or with curl's default one, is read as JSON, too. The
-   * size limit applies both to the body as sent and to the inflated body.
+   * Reads the body as a JSON object, within the limits of size, time and nesting. Further calls return the same body. A
+   * body without a media type, or with curl's default one, is read as JSON, too. The size limit applies both to the body
+   * as sent and to the inflated body.
    * @param scan members that need not be parsed
    * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
    */
@@ -178,7 +179,10 @@ export class RequestBody implements MemoryReserver {
     }
   }
 
-  /** Reads the fields of a form. @throws {GatewayError} as `RouteContext.readForm` */
+  /**
+   * Reads the fields of a form that a browser sends, within the limits of size and time. May be called once.
+   * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type` or `limited`
+   */
   async readForm(): Promise<URLSearchParams> {
     if (!/^application\/x-www-form-urlencoded\b/i.test(this.#rules.headers.get("content-type") ?? "")) {
       throw new GatewayError("unsupported_media_type", "Cannot read this body: expected the fields of a form");
@@ -192,21 +196,36 @@ export class RequestBody implements MemoryReserver {
     }
   }
 
-  /** Reserves memory, as described at `RouteContext.reserve`. */
+  /** Reports that a body which the handler reads by itself has arrived completely. */
+  arrived(): void {
+    this.#progress.bodyArrived();
+  }
+
+  /**
+   * Reserves memory for a body that the handler reads by itself, until the handler has returned its response and the
+   * promise of `keepUntil` has resolved.
+   * @param bytes memory to reserve, in bytes
+   * @param received how many of the bytes the client has sent; absent: all
+   * @throws {GatewayError} `limited` if all bodies, or those of the caller's key, take too much memory
+   */
   reserve(bytes: number, received: number = bytes): void {
     const { budget, limits } = this.#rules;
     budget.reserve(bytes, limits.budgetBytes);
     this.#progress.record.bytesIn += received;
   }
 
-  /** Reserves memory for the answer, as described at `RouteContext.reserveAnswer`. */
+  /**
+   * Reserves memory for a large answer before it is made or read, until the handler has returned its response. A larger
+   * answer than a key may have in memory counts as the largest.
+   * @throws {GatewayError} `limited` if all bodies and large answers, or those of the caller's key, take too much memory
+   */
   reserveAnswer(bytes: number): void {
     const { budget, limits: { budgetBytes: limitBytes } } = this.#rules;
     // More would be refused even if nothing else was in memory.
     budget.reserve(Math.min(bytes, Math.max(0, Math.floor(limitBytes * KEY_SHARE) - budget.bytes)), limitBytes);
   }
 
-  /** Sets the size of an answer in memory, as described at `RouteContext.holdAnswer`. */
+  /** Tells the size of an answer in memory whose response does not have it. Large answers count until they were sent. */
   holdAnswer(bytes: number): void {
     this.#answerBytes = bytes;
   }
@@ -337,8 +356,7 @@ export class BodyBudget {
 export class BodyReservation {
   readonly #budget: BodyBudget;
   readonly #keyId: string | undefined;
-  /** Bytes that are reserved. */
-  bytes = 0;
+  #bytes = 0;
   #isKept = false;
 
   /** @param keyId API key that the body counts against; absent for a request without a key */
@@ -347,20 +365,25 @@ export class BodyReservation {
     this.#keyId = keyId;
   }
 
+  /** Bytes that are reserved. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** Reserves bytes. @throws {GatewayError} `limited` if the limit, or the share of the key, leaves too few */
   reserve(bytes: number, limitBytes: number): void {
     const { usedBytes, keptBytes } = this.#budget;
     if (usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
     const ofKey = this.#keyId === undefined ? 0 : (this.#budget.usedByKey.get(this.#keyId) ?? 0) + bytes;
-    const isAlone = usedBytes - keptBytes === this.bytes && keptBytes <= limitBytes * (1 - KEY_SHARE);
+    const isAlone = usedBytes - keptBytes === this.#bytes && keptBytes <= limitBytes * (1 - KEY_SHARE);
     if (ofKey > limitBytes * KEY_SHARE && !isAlone) throw noRoom("too many bytes of this API key are being handled");
-    this.bytes += bytes;
+    this.#bytes += bytes;
     this.#budget.add(bytes, this.#keyId);
   }
 
   /** Releases all but some bytes, which an answer keeps. Nothing may be reserved until they are released. */
   keep(bytes: number): void {
-    this.release(this.bytes - bytes);
+    this.release(this.#bytes - bytes);
     this.#isKept = true;
     this.#budget.keptBytes += bytes;
   }
@@ -384,11 +407,11 @@ export class BodyReservation {
   }
 
   /** Releases bytes. @param bytes absent: all that are reserved */
-  release(bytes: number = this.bytes): void {
-    this.bytes -= bytes;
+  release(bytes: number = this.#bytes): void {
+    this.#bytes -= bytes;
     this.#budget.add(-bytes, this.#keyId);
     if (this.#isKept) this.#budget.keptBytes -= bytes;
-    this.#isKept &&= this.bytes > 0;
+    this.#isKept &&= this.#bytes > 0;
   }
 }
 

@@ -18,10 +18,15 @@ export interface GuardedRequest {
   /** The URL and the head. */
   readonly addressed: Addressed;
   readonly info: Deno.ServeHandlerInfo | undefined;
+  /** The gateway's id of the request, `[A-Za-z0-9]+`. */
   readonly requestId: string;
   readonly gateway: Gateway;
+  /** Facts about the request for the log and the metrics. */
   readonly record: RequestRecord;
 }
+
+/** The part of a request that names its client. */
+type TrackedRequest = Pick<GuardedRequest, "head" | "info" | "gateway" | "requestId">;
 
 /** Facts about clients that outlive a request. */
 export interface ClientTracker {
@@ -73,7 +78,7 @@ interface Failure {
  * @throws {GatewayError} `limited` if the address has sent too many, otherwise the given error
  */
 export function refuseCredential(
-  guarded: GuardedRequest,
+  guarded: TrackedRequest,
   { clients: { failures, refusals }, error, isOperators = false }: Failure,
 ): never {
   const { requestId, gateway: { log } } = guarded;
@@ -109,7 +114,7 @@ export function countConcurrent(
 }
 
 /** Returns the client's address, found with the trusted proxies of the configuration; undefined if it is not known. */
-export function addressOf({ head, info, gateway }: GuardedRequest): string | undefined {
+export function addressOf({ head, info, gateway }: Omit<TrackedRequest, "requestId">): string | undefined {
   return clientAddress({
     peer: peerOf(info),
     forwardedFor: head.get("x-forwarded-for"),

@@ -1,13 +1,11 @@
 /** The handlers that a route file exports, and the router that finds the route of a request. */
 import type { ConsoleSession } from "../access/console_session.ts";
 import type { Caller } from "../access/permissions.ts";
-import type { GatewayError } from "../errors.ts";
-import type { Gateway } from "../gateway.ts";
 import type { ScanPlan } from "../json/mod.ts";
-import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { AnswerKeeper } from "../protocols/codec.ts";
-import type { JsonBody } from "./body.ts";
+import type { JsonBody, RequestBody } from "./body.ts";
+import type { ClientTracker, GuardedRequest } from "./client_tracker.ts";
 import type { ConnectionHost } from "./connection_host.ts";
 import type { Drain } from "./drain.ts";
 
@@ -15,12 +13,7 @@ import type { Drain } from "./drain.ts";
 export type AnswerHeader = readonly [name: string, value: string];
 
 /** The second argument of a route handler. */
-export interface RouteContext {
-  gateway: Gateway;
-  /** The gateway's id of the request, `[A-Za-z0-9]+`. */
-  requestId: string;
-  /** Facts about the request for the log and the metrics. */
-  record: RequestRecord;
+export interface RouteContext extends Pick<GuardedRequest, "gateway" | "requestId" | "record" | "head" | "info"> {
   /** Path parameters by the name in the file's path, decoded once. */
   params: Readonly<Record<string, string>>;
   /** The authenticated caller; absent only on public routes. */
@@ -32,43 +25,13 @@ export interface RouteContext {
    * `vary`. Names are in lower case; the last header of a name is used.
    */
   readonly answerHeaders: AnswerHeader[];
-  /** Returns the client's address; undefined if it is not known. */
-  address(): string | undefined;
+  readonly clients: ClientTracker;
   /** Timers for the request. The handler must clear its timers before the request ends. */
   readonly timers: PhaseTimers;
-  /**
-   * Reads the request body as a JSON object, within the limits of size, time and nesting. Further calls return the same
-   * body.
-   * @param scan members that need not be parsed
-   * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
-   */
+  /** The request's body as it was sent. */
+  readonly body: Omit<RequestBody, "readJson" | "keepAnswer" | "take" | "release">;
+  /** Reads the body as `RequestBody.readJson`. A protocol may add to it what its clients send elsewhere. */
   readJson(scan?: ScanPlan): Promise<JsonBody>;
-  /**
-   * Reads the fields of a form that a browser sends, within the limits of size and time. May be called once.
-   * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type` or `limited`
-   */
-  readForm(): Promise<URLSearchParams>;
-  /**
-   * Refuses a wrong key that the handler has read by itself, and counts it for the client's address.
-   * @throws {GatewayError} the error, or `limited` if the address has sent too many wrong keys
-   */
-  refuseCredential(error: GatewayError): never;
-  /**
-   * Reserves memory for a body that the handler reads by itself, until the handler has returned its response and the
-   * promise of `keepBody` has resolved.
-   * @param bytes memory to reserve, in bytes
-   * @param received how many of the bytes the client has sent; absent: all
-   * @throws {GatewayError} `limited` if all bodies, or those of the caller's key, take too much memory
-   */
-  reserve(bytes: number, received?: number): void;
-  /**
-   * Reserves memory for a large answer before it is made or read, until the handler has returned its response. A larger
-   * answer than a key may have in memory counts as the largest.
-   * @throws {GatewayError} `limited` if all bodies and large answers, or those of the caller's key, take too much memory
-   */
-  reserveAnswer(bytes: number): void;
-  /** Tells the size of an answer in memory whose response does not have it. Large answers count until they were sent. */
-  holdAnswer(bytes: number): void;
   /** Shutdown state of the process, for answers that end only with it. */
   readonly drain: Pick<Drain, "phase" | "connect" | "connections">;
   /** Services for an open connection; absent unless the request opens a WebSocket. */
@@ -77,10 +40,6 @@ export interface RouteContext {
   keeper?: AnswerKeeper;
   /** Checks an operator's credentials again, because the session may end or the key may change during a long answer. */
   isStillOperator?(): Promise<boolean>;
-  /** Keeps the size of the body reserved until a promise resolves, also after the answer has begun. */
-  keepBody?(end: Promise<unknown>): void;
-  /** Reports that a body which the handler reads by itself has arrived completely. */
-  arrived?(): void;
 }
 
 /** A route's handler for one method. */
@@ -150,6 +109,9 @@ interface PathPart {
 /** Stands for a parameter in a pattern. It comes after all letters, so that static segments take precedence. */
 const ANY = "~";
 
+/** Separates the segments of a path. No segment has it, unlike a slash: a decoded one is part of its segment. */
+const SEPARATOR = "\0";
+
 /**
  * Creates a router. Static segments take precedence over parameters, independently of the order of the list. A
  * parameter matches exactly one segment, which must not be empty.
@@ -166,9 +128,16 @@ export function createRouter<Routed extends Pick<Route, "path">>(routes: readonl
     }
     patterns.set(pattern, { route, parts });
   }
-  const ordered = [...patterns].sort(([one], [other]) => one < other ? -1 : 1).map(([, pattern]) => pattern);
+  const fixed = new Map<string, Routed>();
+  const varying: { route: Routed; parts: readonly PathPart[] }[] = [];
+  for (const [, pattern] of [...patterns].sort(([one], [other]) => one < other ? -1 : 1)) {
+    if (pattern.parts.some(({ name }) => name !== undefined)) varying.push(pattern);
+    else fixed.set(pattern.parts.map(({ text }) => text).join(SEPARATOR), pattern.route);
+  }
   return (segments) => {
-    for (const { route, parts } of ordered) {
+    const route = fixed.get(segments.join(SEPARATOR));
+    if (route !== undefined) return { route, params: {} };
+    for (const { route, parts } of varying) {
       const params: Record<string, string> = {};
       if (parts.length === segments.length && matches(parts, segments, params)) return { route, params };
     }

@@ -4,11 +4,13 @@ import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway } from "../../lib/gateway.ts";
+import { createClientTracker } from "../../lib/server/client_tracker.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
 import type { Json } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
+import { NO_BODY } from "../support/no_body.ts";
 import { plainModel } from "../support/plain_model.ts";
 
 const FORMATS: readonly CatalogFormat[] = ["compatible", "native"];
@@ -46,17 +48,13 @@ function context(
     },
     session: undefined,
     answerHeaders: [],
-    address: () => undefined,
+    head: new Headers(),
+    info: undefined,
+    clients: createClientTracker(gateway),
     timers: new PhaseTimers(),
     drain: createDrain(),
     readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),
-    readForm: () => Promise.resolve(new URLSearchParams()),
-    refuseCredential: (error) => {
-      throw error;
-    },
-    reserve: () => {},
-    reserveAnswer: () => {},
-    holdAnswer: () => {},
+    body: NO_BODY,
   };
 }
 

@@ -7,8 +7,10 @@ import { groupSchema } from "../../lib/config.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { serve } from "../../lib/request/serve.ts";
 import { type JsonBody, parseBody } from "../../lib/server/body.ts";
+import { createClientTracker } from "../../lib/server/client_tracker.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
+import { NO_BODY } from "../support/no_body.ts";
 import { oneModel, startGateway, type TestGateway } from "../support/gateway.ts";
 import { events, json, startUpstream } from "../upstream/mod.ts";
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
@@ -26,7 +28,9 @@ async function ask(protocol: Protocol, { gateway, key }: TestGateway, asked: Jso
     caller: { keyId: key.id, keyName: "test", groupName: "default", group: groupSchema.parse({}), rules: {} },
     session: undefined,
     answerHeaders: [],
-    address: () => undefined,
+    head: new Headers(),
+    info: undefined,
+    clients: createClientTracker(gateway),
     timers: new PhaseTimers(),
     drain: createDrain(),
     async readJson(scan) {
@@ -40,13 +44,7 @@ async function ask(protocol: Protocol, { gateway, key }: TestGateway, asked: Jso
       });
       return body;
     },
-    readForm: () => Promise.reject(new Error("Not a form")),
-    refuseCredential: (error) => {
-      throw error;
-    },
-    reserve: () => {},
-    reserveAnswer: () => {},
-    holdAnswer: () => {},
+    body: NO_BODY,
   };
   const request = new Request("http://localhost/", {
     method: "POST",
