@@ -21,6 +21,7 @@ export const RESPONSE_HEADERS = [
   "retry-after-ms",
   "transfer-encoding",
   "upgrade",
+  "x-should-retry",
   "x-request-id",
 ] as const;
 
