@@ -12,7 +12,7 @@ import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { geminiModel, geminiPage } from "./gemini_format.ts";
 import type { Model, ModelKind } from "./model.ts";
-import { nativeModel } from "./native_format.ts";
+import { lifecycleOf, nativeModel } from "./native_format.ts";
 
 /** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`, `gemini` for `/v1beta/models`. */
 export type CatalogFormat = "compatible" | "native" | "gemini";
@@ -116,9 +116,15 @@ function isCallable(
 }
 
 function formatModel(model: Model, { context, format }: FormatContext): JsonObject {
-  const now = context.gateway.now();
+  const { gateway, caller } = context;
+  const now = gateway.now();
   if (format === "gemini") return geminiModel(model);
-  return format === "compatible" ? compatibleModel(model, now) : nativeModel(model, now);
+  if (format === "compatible") return compatibleModel(model, now);
+  const { upstreams } = gateway.config;
+  return nativeModel(model, now, {
+    isAnthropics: model.targets.some(({ upstream }) => upstreams[upstream]?.vendor === "anthropic"),
+    hostedTools: requireCaller(caller).group.hosted_tools ?? [],
+  });
 }
 
 function formatList(
@@ -128,7 +134,10 @@ function formatList(
   const formatAll = (models: readonly Model[]) => models.map((model) => formatModel(model, { context, format }));
   if (format === "compatible") return { object: "list", data: formatAll(models) };
   if (format === "gemini") return geminiPage(models, query);
-  const page = takePage(models, query);
+  // The SDK writes the stages of a list with brackets.
+  const stages = [...query.getAll("lifecycle"), ...query.getAll("lifecycle[]")];
+  const listed = stages.length === 0 ? models : models.filter((model) => stages.includes(lifecycleOf(model)));
+  const page = takePage(listed, query);
   return {
     data: formatAll(page.models),
     has_more: page.hasMore,

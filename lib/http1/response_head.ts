@@ -22,6 +22,7 @@ export const RESPONSE_HEADERS = [
   "retry-after-ms",
   "transfer-encoding",
   "upgrade",
+  "x-should-retry",
   "x-request-id",
 ] as const;
 

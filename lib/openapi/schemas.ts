@@ -60,12 +60,39 @@ export const compatibleListSchema = z.strictObject({
   data: z.array(compatibleModelSchema),
 });
 
+const support = z.strictObject({ supported: z.boolean() });
+
+/** Anthropic's `ModelCapabilities`. */
+const capabilities = z.strictObject({
+  batch: support,
+  citations: support,
+  code_execution: support,
+  context_management: support.extend({
+    clear_thinking_20251015: z.null(),
+    clear_tool_uses_20250919: z.null(),
+    compact_20260112: z.null(),
+  }),
+  effort: support.extend({ low: support, medium: support, high: support, xhigh: support, max: support }),
+  image_input: support,
+  pdf_input: support,
+  server_tools: support.extend({ code_execution: support, web_search: support }),
+  structured_outputs: support,
+  thinking: support.extend({
+    types: z.strictObject({ adaptive: support, between_tools: support, disabled: support, enabled: support }),
+  }),
+});
+
 /** A model at `/anthropic/v1/models`. */
 export const nativeModelSchema = z.strictObject({
   type: z.literal("model"),
   id: z.string(),
   display_name: z.string(),
   created_at: z.string().describe("ISO 8601"),
+  line: z.null(),
+  lifecycle: z.enum(["active", "deprecated"]).describe("`deprecated` if the model has an expiration date"),
+  deprecated_at: z.null(),
+  retires_at: z.string().nullable().describe("As `expiration_date`, in ISO 8601"),
+  capabilities: capabilities.describe("What the model can do here"),
   owned_by: z.string(),
   canonical_slug: z.string(),
   description: z.string(),

@@ -95,7 +95,7 @@ function beginWithName(text: string, name: string): string {
   if (text.startsWith(name)) return text;
   const [start, end] = [`Invalid value for ${name}: `, `: ${name}`];
   if (text.startsWith(start)) return `${name}: ${text.slice(start.length)}`;
-  return `${name}: ${text.endsWith(end) ? text.slice(0, -end.length) : text}`;
+  return `${name}: ${text.endsWith(end) ? text.slice(0, -end.length) : text.replace(`${end}. `, ". ")}`;
 }
 
 /** Returns an error response in OpenAI's shape. */

@@ -121,7 +121,7 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
   if (accepts(body)) return;
   for (const value of new Set([cutAfterFault(body, accepts), body])) {
     const result = schema.safeParse(value, { reportInput: true, error: issueText });
-    if (!result.success) throw invalidBody(result.error);
+    if (!result.success) throw invalidBody(result.error, body);
   }
 }
 
@@ -145,14 +145,28 @@ export function acceptsHead(
   return accepts(head);
 }
 
+/** The endpoints of bodies, by the member with the conversation. */
+const ENDPOINTS: ReadonlyMap<string, string> = new Map([
+  ["messages", "POST /v1/chat/completions or POST /anthropic/v1/messages"],
+  ["input", "POST /v1/responses"],
+  ["contents", "POST /v1beta/models/{model}:generateContent"],
+]);
+
+/** Returns a hint, for a body that has the conversation of another endpoint in place of its own; otherwise "". */
+function endpointHint({ issues }: z.ZodError, body: JsonObject): string {
+  const lacksOwn = issues.some(({ path: [name], input }) => input === undefined && ENDPOINTS.has(String(name)));
+  const [other, endpoint] = [...ENDPOINTS].find(([name]) => lacksOwn && body[name] !== undefined) ?? [];
+  return other === undefined ? "" : `. A body with "${other}" belongs to ${endpoint}`;
+}
+
 /** Returns the error for an invalid body, with the path and message of its most useful issue. */
-function invalidBody(error: z.ZodError): GatewayError {
+function invalidBody(error: z.ZodError, body: JsonObject): GatewayError {
   const { path, issue } = firstIssue(error.issues, []);
   const param = writePath(path);
   const isMissing = issue.input === undefined &&
     ["invalid_type", "invalid_value", "invalid_union"].includes(issue.code);
   const message = isMissing
-    ? `Missing required parameter: ${param}`
+    ? `Missing required parameter: ${param}${endpointHint(error, body)}`
     : `Invalid value for ${param || "the body"}: ${issue.message}`;
   // The messages of these issues quote the body.
   const quotesBody = isMissing || ["invalid_union", "unrecognized_keys"].includes(issue.code);

@@ -87,8 +87,9 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
       cause: read.cause,
     });
   }
-  // Only the operator can give the gateway another key, or pay.
-  const error = read.with({ fault, vendor, ...(fault !== "status" && { final: true }) });
+  // Only the operator can give the gateway another key, or pay. Gateways and vendors say so of other errors.
+  const isFinal = fault !== "status" || incoming.header("x-should-retry") === "false";
+  const error = read.with({ fault, vendor, ...(isFinal && { final: true }) });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
   return error.with({ retryAfterMs });

@@ -4,6 +4,7 @@ import { compatibleModel } from "../../lib/catalog/compatible_format.ts";
 import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { nativeModel } from "../../lib/catalog/native_format.ts";
+import { isObject, type Json } from "../../lib/json/mod.ts";
 
 function model(id: string, change: Record<string, unknown> = {}): Model {
   return modelSchema.parse({
@@ -72,17 +73,39 @@ Deno.test("compatibleModel() has exactly the members of the compatible format", 
   });
 });
 
+/** Features of models that Anthropic does not serve. */
+const ELSEWHERE = { isAnthropics: false, hostedTools: ["web_search"] };
+
 Deno.test("nativeModel() has exactly the members of the native format", () => {
-  assertEquals(nativeModel(FULL, 0), {
+  const { capabilities, ...others } = nativeModel(FULL, 0, ELSEWHERE);
+  assertEquals(others, {
     ...SHARED,
     type: "model",
     id: "acme/one",
     display_name: "One",
     created_at: "2025-11-01T00:00:00Z",
+    line: null,
+    lifecycle: "deprecated",
+    deprecated_at: null,
+    retires_at: "2027-01-31T00:00:00Z",
     max_input_tokens: SHARED.context_length,
     max_tokens: SHARED.top_provider.max_completion_tokens,
   });
+  assertEquals(supported(capabilities), [
+    ...["effort", "effort.high", "effort.low", "effort.medium", "image_input", "pdf_input", "structured_outputs"],
+    ...["thinking", "thinking.types.adaptive", "thinking.types.disabled"],
+  ]);
+  const anthropics = nativeModel(FULL, 0, { isAnthropics: true, hostedTools: ["web_search"] }).capabilities;
+  const added = ["citations", "context_management", "server_tools", "server_tools.web_search"];
+  assertEquals(supported(anthropics), [...supported(capabilities), ...added].sort());
 });
+
+/** Returns the paths of the supported features, in order. */
+function supported(value: Json | undefined, path: string[] = []): string[] {
+  if (!isObject(value)) return [];
+  const own = value.supported === true ? [path.join(".")] : [];
+  return [...own, ...Object.entries(value).flatMap(([name, inner]) => supported(inner, [...path, name]))].sort();
+}
 
 Deno.test("both formats show the current prices", () => {
   const changed = model("acme/one", {
@@ -98,7 +121,7 @@ Deno.test("both formats show the current prices", () => {
     ["2027-03-01T00:00:00Z", "0.000003", "0.000003"],
   ];
   for (const [at, prompt, input_cache_read] of cases) {
-    for (const show of [compatibleModel, nativeModel]) {
+    for (const show of [compatibleModel, (row: Model, now: number) => nativeModel(row, now, ELSEWHERE)]) {
       assertObjectMatch(show(changed, Date.parse(at)), { pricing: { prompt, input_cache_read } }, at);
       assertEquals(Object.keys(show(changed, Date.parse(at)).pricing ?? {}), Object.keys(SHARED.pricing));
     }
@@ -107,12 +130,14 @@ Deno.test("both formats show the current prices", () => {
 
 Deno.test("both formats begin with the identifying members", () => {
   assertEquals(Object.keys(compatibleModel(FULL, 0)).slice(0, 3), ["id", "object", "created"]);
-  assertEquals(Object.keys(nativeModel(FULL, 0)).slice(0, 4), ["type", "id", "display_name", "created_at"]);
+  assertEquals(Object.keys(nativeModel(FULL, 0, ELSEWHERE)).slice(0, 4), ["type", "id", "display_name", "created_at"]);
 });
 
 Deno.test("nativeModel() formats every possible time of a row", () => {
   const cases: [number, string][] = [[0, "1970-01-01T00:00:00Z"], [253_402_300_799, "9999-12-31T23:59:59Z"]];
-  for (const [created, text] of cases) assertEquals(nativeModel(model("a/b", { created }), 0).created_at, text);
+  for (const [created, text] of cases) {
+    assertEquals(nativeModel(model("a/b", { created }), 0, ELSEWHERE).created_at, text);
+  }
 });
 
 Deno.test("the catalog finds models by exact id and by vendor", () => {

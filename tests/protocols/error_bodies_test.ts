@@ -6,6 +6,10 @@ Deno.test("an error in Anthropic's shape begins with the invalid member, once", 
   const cases: [message: string, text: string][] = [
     ["Invalid value for messages[0].role: Expected a text", "messages[0].role: Expected a text"],
     ["Missing required parameter: messages[0].role", "messages[0].role: Missing required parameter"],
+    [
+      "Missing required parameter: messages[0].role. Try this",
+      "messages[0].role: Missing required parameter. Try this",
+    ],
     ["Cannot use it", "messages[0].role: Cannot use it"],
     ["messages[0].role: is unknown", "messages[0].role: is unknown"],
     ["Invalid value for messages[0].roles: x", "messages[0].role: Invalid value for messages[0].roles: x"],

@@ -96,6 +96,23 @@ Deno.test("the upstream's retry-after reaches the client", async () => {
   }
 });
 
+Deno.test("an upstream that forbids a retry is believed after the last target", async () => {
+  for (const protocol of PROTOCOLS) {
+    let headers: Record<string, string> = {};
+    let status = 0;
+    await using server = startUpstream(() => json(errorBody(protocol, "slower"), { status, headers }));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    for (status of [429, 500, 503]) {
+      for (const [sent, received] of [["false", "false"], ["true", null], [undefined, null]] as const) {
+        headers = { "content-type": "application/json", ...(sent !== undefined && { "x-should-retry": sent }) };
+        const response = await gateway.ask(protocol, prompt(protocol));
+        await response.body?.cancel();
+        assertEquals(response.headers.get("x-should-retry"), received, `${protocol} ${status} ${sent}`);
+      }
+    }
+  }
+});
+
 Deno.test("upstream redirects are never followed", async () => {
   await using trap = startUpstream(() => json({ caught: true }));
   for (const protocol of PROTOCOLS) {

@@ -6,6 +6,17 @@ import type { UnsupportedParameters } from "./unsupported_parameters.ts";
 /** Efforts by budget: each stands for budgets below its number of tokens. */
 const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
 
+/** The share of the answer's tokens that an effort allows for thinking, for models with a budget but no efforts. */
+export const BUDGET_SHARES: Readonly<Record<Effort, number>> = {
+  none: 0,
+  minimal: 0.02,
+  low: 0.1,
+  medium: 0.3,
+  high: 0.6,
+  xhigh: 0.9,
+  max: 0.95,
+};
+
 /** Returns a value of a request if it is an effort. */
 export function effortOf(value: unknown): Effort | undefined {
   return EFFORTS.find((effort) => effort === value);

@@ -1,4 +1,5 @@
 /** Writes the body of a Gemini request. */
+import { BUDGET_SHARES } from "../canonical/effort.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import {
   type Effort,
@@ -124,9 +125,10 @@ function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): JsonObjec
     }
     return depth;
   }
+  const depth = writeDepth(reasoning, { prompt, supported: row.reasoning, dropped });
   return someOf({
-    ...writeDepth(reasoning, { prompt, supported: row.reasoning, dropped }),
-    includeThoughts: isShown(prompt, reasoning) ? true : undefined,
+    ...depth,
+    includeThoughts: isShown(prompt, reasoning) && depth.thinkingBudget !== BUDGETS.none ? true : undefined,
     ...ownMembers(reasoning),
   });
 }
@@ -146,18 +148,43 @@ function writeDepth(
   const { budget: budgetName, effort: effortName } = PARAMETER_NAMES[prompt.protocol];
   if (budgetTokens !== undefined && supported.modes.includes("manual")) {
     if (effort !== undefined) dropped.add(effortName);
-    return { thinkingBudget: budgetTokens };
+    const budget = fitBudget(budgetTokens, { prompt, supported, share: 1 });
+    if (budget !== budgetTokens) dropped.add(budgetName);
+    return { thinkingBudget: budget };
   }
   if (budgetTokens !== undefined) dropped.add(budgetName);
   if (effort !== undefined) {
     // `high` is the highest level.
     if (effort === "xhigh" || effort === "max") dropped.add(effortName);
-    return supported.modes.includes("adaptive")
-      ? { thinkingLevel: levelOf(effort) }
-      : { thinkingBudget: BUDGETS[effort] };
+    if (supported.modes.includes("adaptive")) return { thinkingLevel: levelOf(effort) };
+    const budget = fitBudget(BUDGETS[effort], { prompt, supported, share: BUDGET_SHARES[effort] });
+    if (budget === BUDGETS.none) dropped.add(effortName);
+    return { thinkingBudget: budget };
   }
   // By default models with levels decide themselves.
   return mode === "adaptive" && !supported.modes.includes("adaptive") ? { thinkingBudget: DYNAMIC_BUDGET } : {};
+}
+
+/** The highest of the minimum budgets of these models, and that of the models that always think. */
+const MIN_BUDGETS = { optional: 512, mandatory: 128 };
+
+/**
+ * Fits a budget into a share of the answer's tokens: thoughts count as output, and a model that spends the whole limit on
+ * them answers nothing. If the limit is too low for any budget, the model does not think.
+ */
+function fitBudget(
+  tokens: number,
+  { prompt: { protocol, maxTokens }, supported, share }: {
+    prompt: Prompt;
+    supported: SupportedReasoning;
+    share: number;
+  },
+): number {
+  if (maxTokens === undefined || protocol === "gemini") return tokens;
+  const most = Math.min(Math.floor(maxTokens * share), maxTokens - 1);
+  if (tokens <= most) return tokens;
+  if (most >= MIN_BUDGETS.optional) return most;
+  return supported.mandatory === true ? Math.max(most, MIN_BUDGETS.mandatory) : BUDGETS.none;
 }
 
 function levelOf(effort: Effort): string {

@@ -1,4 +1,5 @@
 /** Writes the reasoning options of a messages request. */
+import { BUDGET_SHARES } from "../canonical/effort.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
@@ -9,17 +10,6 @@ import type { WriteTarget } from "../upstream_codec.ts";
 const MIN_BUDGET = 1024;
 
 const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
-
-/** The share of the answer's tokens that an effort allows for thinking, for models with a budget but no efforts. */
-const BUDGET_SHARES: Readonly<Record<Effort, number>> = {
-  none: 0,
-  minimal: 0.02,
-  low: 0.1,
-  medium: 0.3,
-  high: 0.6,
-  xhigh: 0.9,
-  max: 0.95,
-};
 
 /** The members `thinking` and `output_config.effort`, as far as they are written. */
 export interface WrittenThinking {

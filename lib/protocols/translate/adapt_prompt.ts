@@ -11,6 +11,7 @@ import {
 import { GatewayError } from "../../errors.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
+import { replaceClientTools } from "./client_tools.ts";
 import { removeCodeFence } from "./code_fence.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { dropUnknownMembers } from "./drop_unknown_members.ts";
@@ -44,6 +45,12 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   checkOneAnswer(original);
   let prompt = fitSampling(original, target);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
+  let restoreItems: (() => Machine<ReplyEvent, ReplyEvent>) | undefined;
+  const hasHosted = types.has("vendor_specific") || prompt.tools.some(({ type }) => type === "hosted");
+  if (hasHosted && !dialect.hostedFrom.includes(prompt.protocol)) {
+    ({ prompt, restore: restoreItems } = yield* replaceClientTools(prompt, target));
+    ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
+  }
   if (types.has("vendor_specific")) {
     prompt = yield* flattenContent(prompt, target);
     ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
@@ -94,6 +101,7 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   }
   restores.push(normalizeFinish);
   if (original.protocol === "messages") restores.push(dropTrailingSignatures);
+  if (restoreItems !== undefined) restores.push(restoreItems);
   return {
     prompt,
     ...(isTooFew && { limit: maxTokens }),

@@ -3,10 +3,11 @@
  * for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
-import type { Prompt } from "../../protocols/canonical/types.ts";
+import type { Machine, Prompt, ReplyEvent } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { runSlicedNow, yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
+import { replaceClientTools } from "../../protocols/translate/client_tools.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
 import { readThinkingMember } from "../../protocols/translate/thinking_member.ts";
 import type { Answer, Call, EventFeed } from "../upstream.ts";
@@ -29,7 +30,8 @@ export async function generateEmbedded(call: Call): Promise<Answer> {
   checkVendorRules(responseContext.prompt, responseContext.request);
   // Like Gemini, the model supports no vendor-specific members of any other protocol.
   const dropTarget = { protocol: "gemini", row, dropped } as const;
-  const prompt = readThinkingMember(call.prompt, dropTarget);
+  const { prompt: functionPrompt, restore } = await runSlicedNow(replaceClientTools(call.prompt, { row }));
+  const prompt = readThinkingMember(functionPrompt, dropTarget);
   await runSlicedNow(dropUnknownMembers(prompt, dropTarget));
   addUnsupported(prompt, dropped);
   dropped.refuseIfRequired(prompt);
@@ -43,12 +45,17 @@ export async function generateEmbedded(call: Call): Promise<Answer> {
     inputTokens: await call.countInput(),
   };
   const delay = readDeltaDelay(prompt);
-  return { type: "events", feed: createFeed(emitAnswer(planned, limits, counter), { signal: call.signal, delay }) };
+  const steps = emitAnswer(planned, limits, counter);
+  return { type: "events", feed: createFeed(steps, { signal: call.signal, delay, machine: restore?.() }) };
 }
 
 function createFeed(
   steps: ReturnType<typeof emitAnswer>,
-  { signal, delay }: { signal: AbortSignal; delay: DeltaDelay | undefined },
+  { signal, delay, machine }: {
+    signal: AbortSignal;
+    delay: DeltaDelay | undefined;
+    machine: Machine<ReplyEvent, ReplyEvent> | undefined;
+  },
 ): EventFeed {
   let over = false;
   const cancelled = new AbortController();
@@ -65,7 +72,9 @@ function createFeed(
         } else {
           if (delay !== undefined && value.type === "delta") await delay.wait(aborted);
           signal.throwIfAborted();
-          return over ? undefined : [value];
+          const events = machine?.push(value) ?? [value];
+          if (over) return undefined;
+          if (events.length > 0) return events;
         }
       }
       return undefined;

@@ -224,6 +224,28 @@ Deno.test("writePrompt() writes the reasoning depth as a budget or a level, as t
   }
 });
 
+Deno.test("writePrompt() leaves room for an answer beside the thoughts, which count as output", () => {
+  const MANDATORY: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "high"], mandatory: true } };
+  const cases: [maxTokens: number, reasoning: Reasoning, row: Partial<Model>, budget: number, names?: string[]][] = [
+    [100_000, { effort: "high" }, MANUAL, 24_576],
+    [10_000, { effort: "high" }, MANUAL, 6_000],
+    [10_000, { effort: "low" }, MANUAL, 1_000],
+    [1_000, { effort: "high" }, MANUAL, 600],
+    [1_000, { effort: "low" }, MANUAL, 0, ["reasoning_effort"]],
+    [1_000, { effort: "low" }, MANDATORY, 128],
+    [4_000, { mode: "manual", budgetTokens: 4_000 }, MANUAL, 3_999, ["reasoning.max_tokens"]],
+    [4_000, { mode: "manual", budgetTokens: 3_999 }, MANUAL, 3_999],
+    [300, { mode: "manual", budgetTokens: 200 }, MANUAL, 200],
+    [300, { mode: "manual", budgetTokens: 400 }, MANUAL, 0, ["reasoning.max_tokens"]],
+  ];
+  for (const [maxTokens, reasoning, row, budget, names = []] of cases) {
+    const { body, dropped } = write({ reasoning, maxTokens }, row);
+    const written = body.generationConfig as JsonObject;
+    assertEquals((written.thinkingConfig as JsonObject).thinkingBudget, budget, JSON.stringify([maxTokens, reasoning]));
+    assertEquals(dropped, names);
+  }
+});
+
 Deno.test("writePrompt() drops and names a forced choice without functions", () => {
   assertEquals(write({ toolChoice: { type: "required" } }).dropped, ["tool_choice"]);
   assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);

@@ -1,0 +1,58 @@
+/** The tools of Anthropic that the client runs. Their calls and results are those of any tool. */
+import { z } from "zod";
+import type { JsonObject } from "../../json/mod.ts";
+
+/** A tool as a function: its description and arguments. */
+export interface AnthropicClientTool {
+  /** Members of the tool that the description has. */
+  members: readonly string[];
+  arguments: z.ZodType<JsonObject>;
+  describe(tool: JsonObject): string;
+}
+
+const path = z.string().describe("Path of the file or folder");
+const viewRange = z.array(z.number().int()).optional().describe("First and last line to view; -1 is the last line");
+const fileText = z.string().optional().describe("Content of the new file");
+const oldText = z.string().optional().describe("Text to replace, which the file has exactly once");
+const newText = z.string().optional().describe("Text in its place");
+const insertLine = z.number().int().optional().describe("Line after which to insert; 0 is the beginning of the file");
+const insertText = z.string().optional().describe("Text to insert");
+
+const edits = {
+  file_text: fileText,
+  old_str: oldText,
+  new_str: newText,
+  insert_line: insertLine,
+  insert_text: insertText,
+  view_range: viewRange,
+};
+
+/** Anthropic's tools that the client runs, by the type of the tool without its date. */
+export const ANTHROPIC_CLIENT_TOOLS: Readonly<Record<string, AnthropicClientTool>> = {
+  bash: {
+    members: [],
+    arguments: z.object({
+      command: z.string().optional().describe("Command to run"),
+      restart: z.boolean().optional().describe("Restarts the shell in place of running a command"),
+    }),
+    describe: () => "Runs a command in a bash session that lasts for the whole conversation, and returns its output.",
+  },
+  text_editor: {
+    members: ["max_characters"],
+    arguments: z.object({ command: z.enum(["view", "create", "str_replace", "insert"]), path, ...edits }),
+    describe: () => "Views, creates and edits text files. `view` of a folder lists its files.",
+  },
+  memory: {
+    members: [],
+    arguments: z.object({
+      command: z.enum(["view", "create", "str_replace", "insert", "delete", "rename"]),
+      path: path.optional(),
+      ...edits,
+      old_path: z.string().optional().describe("Path before `rename`"),
+      new_path: z.string().optional().describe("Path after `rename`"),
+    }),
+    describe: () =>
+      "Keeps notes across conversations in files of the folder /memories. View the folder before you begin a task, and " +
+      "write down what later conversations need.",
+  },
+};
