@@ -114,7 +114,8 @@ function runSteps(db: DatabaseSync, version: number): void {
 function copyBeforeMigration(file: string, version: number): string {
   const copy = `${file}.shape-${version}${UNFINISHED}`;
   try {
-    for (const left of [copy, partialOf(copy)]) removeQuietly(left);
+    const partial = partialOf(copy);
+    for (const left of [copy, partial, `${partial}-journal`]) removeQuietly(left);
     const steps = copyFile(file, copy);
     while (steps.next().done !== true);
     return copy;

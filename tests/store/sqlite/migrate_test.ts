@@ -118,7 +118,7 @@ Deno.test("a migration replaces the copies of earlier attempts that were killed"
     const path = `${folder}/sluice.db`;
     await outdated(path);
     const left = `${await Deno.realPath(path)}.shape-${OLDER}.unfinished`;
-    for (const end of ["", ".partial"]) await Deno.writeTextFile(left + end, "unfinished");
+    for (const end of ["", ".partial", ".partial-journal"]) await Deno.writeTextFile(left + end, "unfinished");
     let copy = "";
     await openSqliteStore(path, { own: true, migrated: (facts) => copy = facts.copy ?? "" }).close();
     assertEquals((await namesIn(folder)).filter((name) => name.includes("shape")), [copy.slice(folder.length + 1)]);
