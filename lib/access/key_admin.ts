@@ -6,7 +6,7 @@ import { issueText } from "../issue_text.ts";
 import type { PublicKey } from "./public_key.ts";
 import { DAY_MS } from "../store/days.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
+import type { ChangeableKey, KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
 import { findConfiguredKey, hashKey, issueKey, mintKey } from "./keys.ts";
@@ -43,6 +43,8 @@ export interface KeyChangeRequest {
   rules?: unknown;
   /** Unix time in milliseconds; `null`: it does not expire. */
   expiresAt?: number | null;
+  /** The key as the author of the change has seen it; absent: it may have changed since. */
+  seen?: ChangeableKey;
 }
 
 /** A key with its secret, which is shown only once, and its stored record. */
@@ -83,15 +85,15 @@ export async function createKey(
 
 /**
  * Changes the key with a name or id.
- * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured or revoked one, or an invalid
- * change
+ * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured or revoked one, an invalid change,
+ * or a key that is no longer as seen
  */
 export async function changeKey(
   admin: KeyAdmin,
   nameOrId: string,
   change: KeyChangeRequest,
 ): Promise<KeyRecord> {
-  const { disabled, group, rules, expiresAt } = change;
+  const { disabled, group, rules, expiresAt, seen } = change;
   const isSwitch = disabled !== undefined && Object.keys(change).length === 1;
   const what = `Cannot ${isSwitch ? disabled ? "disable" : "enable" : "change"} key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
@@ -102,8 +104,12 @@ export async function changeKey(
     ...(group !== undefined && { group }),
     ...(rules !== undefined && { rules: readRules(rules, what) }),
     ...(expiresAt !== undefined && { expiresAt }),
+    ...(seen !== undefined && { seen }),
   }, admin.origin);
-  if (!done) throw revoked(what);
+  if (!done) {
+    await findChangeable(admin, nameOrId, what);
+    throw invalid(`${what}: it was changed in the meantime`);
+  }
   return await findKey(admin, id);
 }
 

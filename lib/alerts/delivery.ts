@@ -5,7 +5,7 @@
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import type { LogEntry } from "../log_events.ts";
-import type { AlertStore, ClaimedAlert } from "../store/alerts.ts";
+import { type AlertStore, type ClaimedAlert, MAX_ALERT_WAIT_MS } from "../store/alerts.ts";
 import type { AlertBody } from "./event.ts";
 import { SEND_MS } from "./webhook.ts";
 
@@ -16,12 +16,11 @@ const LEASE_MS = SEND_MS + 5_000;
 const MAX_ATTEMPTS = 55;
 
 /**
- * First pause in milliseconds, the factor by which pauses grow, and the longest pause in milliseconds. Later alerts about
- * the same subject wait, so a receiver that is back gets them all within ten minutes.
+ * First pause in milliseconds, and the factor by which pauses grow up to `MAX_ALERT_WAIT_MS`. Later alerts about the same
+ * subject wait, so a receiver that is back gets them all within ten minutes.
  */
 const FIRST_PAUSE_MS = 1_000;
 const PAUSE_GROWTH = 3;
-const MAX_PAUSE_MS = 600_000;
 
 /** Status with which a receiver declines further attempts. */
 const GONE = 410;
@@ -71,7 +70,7 @@ async function deliver(alert: ClaimedAlert, { store, send, log, retryAfter, isOv
 
 /** Returns the pause after a number of failed attempts, in milliseconds. */
 export function pauseAfter(attempts: number): number {
-  return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * PAUSE_GROWTH ** (attempts - 1));
+  return Math.min(MAX_ALERT_WAIT_MS, FIRST_PAUSE_MS * PAUSE_GROWTH ** (attempts - 1));
 }
 
 /**

@@ -104,19 +104,23 @@ type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
 
 /**
  * Prunes after `firstMs` milliseconds and then every `everyMs`. Each round uses the time of the clock, but at most two
- * intervals more than the previous round, because a clock may jump ahead. Returns a function that stops it.
+ * intervals more than the previous round, and the first one than the newest entry at the start, because a clock may be
+ * ahead. Returns a function that stops it.
  */
 export function startPruning(
   current: () => PrunedGateway,
   { firstMs = FIRST_ROUND_MS, everyMs = ROUND_INTERVAL_MS } = {},
 ): () => void {
   let hasEnded = false;
-  let latest = Infinity;
+  let latest: number | undefined;
+  // Read before requests of this process are entered by the same clock.
+  const newest = readNewest(current()).catch(() => undefined);
   async function round(): Promise<void> {
     const { config, store, now, log } = current();
-    const at = Math.min(now(), latest);
-    latest = at + 2 * everyMs;
     try {
+      latest ??= (await newest ?? await readNewest(current())) + 2 * everyMs;
+      const at = Math.min(now(), latest);
+      latest = at + 2 * everyMs;
       const firstDay = firstKeptDay(config, at);
       await store.operators.pruneChanges(firstDay * DAY_MS);
       while (!hasEnded && await store.ledger.prune(firstDay)) await pause();
@@ -131,6 +135,12 @@ export function startPruning(
     clearTimeout(first);
     clearInterval(others);
   };
+}
+
+/** Returns when the newest entry arrived, in Unix milliseconds; `Infinity` if there is none. */
+async function readNewest({ store: { ledger } }: PrunedGateway): Promise<number> {
+  const [newest] = await ledger.entries({ after: await ledger.lastSeq() - 1, limit: 1 });
+  return newest?.at ?? Infinity;
 }
 
 function pause(): Promise<void> {

@@ -73,9 +73,9 @@ async function lookAt(path: string): Promise<{ state: string; changedAt: number 
   try {
     const { mtime, ctime, size, ino, dev } = await Deno.stat(path);
     const modifiedAt = mtime?.getTime() ?? 0;
-    // Renaming a file changes the time of its inode only.
+    // A new name, owner or mode changes the time of the inode only.
     const changedAt = Math.max(modifiedAt, ctime?.getTime() ?? 0);
-    return { state: `${modifiedAt} ${size} ${ino} ${dev}`, changedAt };
+    return { state: `${modifiedAt} ${changedAt} ${size} ${ino} ${dev}`, changedAt };
   } catch {
     return { state: "none", changedAt: 0 };
   }

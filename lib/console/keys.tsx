@@ -69,7 +69,8 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     };
     switch (action) {
       case "change": {
-        const { group, rules, expiresAt } = await findSeenKey(gateway, key, fields);
+        const seen = await findSeenKey(gateway, key, fields);
+        const { group, rules, expiresAt } = seen;
         const requested = {
           group: fields.get("group") ?? group,
           rules: readRules(fields, rules),
@@ -84,7 +85,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
           ...(requested.expiresAt !== (expiresAt ?? null) && { expiresAt: requested.expiresAt }),
         };
         return logAndRedirect(
-          await changeKey(keyAdmin(context), key, change),
+          await changeKey(keyAdmin(context), key, { ...change, seen }),
           "change_key",
           Object.keys(change).join(" "),
         );

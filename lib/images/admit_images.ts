@@ -2,7 +2,7 @@
 import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
-import { limitRequestsOf } from "../limits/limit_requests.ts";
+import { callerLimitRequests, limitRequestsOf } from "../limits/limit_requests.ts";
 import { costBound } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Meter } from "../billing/meter.ts";
@@ -25,11 +25,17 @@ export async function admitImages(
   });
 }
 
-/** Admits the replay of an earlier answer. It reserves nothing, because the first request was already charged. */
+/**
+ * Admits the replay of an earlier answer. It counts as a request of its caller, because it takes work here, but needs no
+ * tokens, budget or model.
+ * @throws {GatewayError} `limited`
+ */
 export async function admitReplay(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
-  await meter.admit({ ...termsOf({ meter, model, context }), limitRequests: [], maxCost: 0n });
+  const limitRequests = callerLimitRequests(requireCaller(context.caller), { input: 0, output: 0 })
+    .filter(({ unit }) => unit !== "tokens");
+  await meter.admit({ ...termsOf({ meter, model, context }), limitRequests, maxCost: 0n });
 }
 
 /** Returns the terms that do not depend on the size of a request. Its prices are those at its arrival. */

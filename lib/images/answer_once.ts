@@ -27,13 +27,18 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
   const key = readIdempotencyKey(client.headers, request);
   if (key === undefined) return await make(client.signal);
   let didWork = false;
+  let admitting: Promise<void> | undefined;
+  const admit = () => admitting ??= admitReplay({ meter, model, context });
   const { status, headers, body } = await gateway.idempotency.run({
     scope: `${requireCaller(caller).keyId} ${request.kind}`,
     key,
     requestHash: await hashRequest(request),
     requestId: context.requestId,
     signal: client.signal,
-    reserve: (bytes) => context.body.reserveAnswer(bytes),
+    reserve: async (bytes) => {
+      await admit();
+      context.body.reserveAnswer(bytes);
+    },
     work: async (signal) => {
       // The work continues after this client disconnects if another client waits for the same answer.
       didWork = true;
@@ -47,7 +52,7 @@ export async function answerOnce(client: Request, work: ImageWork, make: MakeAns
     },
   });
   if (didWork) return await sendStored(body, { status, headers }, work);
-  await admitReplay({ meter, model, context });
+  await admit();
   await meter.deliver({ status, ending: "done", tokens: NO_TOKENS, source: "none" });
   return await sendStored(body, { status, headers: { ...headers, "x-sluice-cost": "0" } }, work);
 }

@@ -60,8 +60,11 @@ export interface RepeatableRequest {
   requestId?: string;
   /** Aborts when this client disconnects. */
   signal: AbortSignal;
-  /** Reserves memory for a stored answer before it is read. May throw to refuse the request. Absent: nothing is. */
-  reserve?: (bytes: number) => void;
+  /**
+   * Admits a repeat before its stored answer of so many bytes is read. May reject to refuse the request. Absent: it is
+   * admitted.
+   */
+  reserve?: (bytes: number) => Promise<void>;
   /** Does the work. The signal aborts when the last waiting client has disconnected. */
   work: (signal: AbortSignal) => Promise<StoredAnswer>;
 }

@@ -29,8 +29,15 @@ export interface ReplayCacheParts {
 
 /** The stored answers. */
 export interface ReplayCache {
-  /** Finds the answer to a request, unless it has expired. @param reserve as for `AnswerStore.find` */
-  find(scope: string, key: string, reserve?: (bytes: number) => void): Promise<AnswerRecord | undefined>;
+  /**
+   * Finds the answer to a request, unless it has expired.
+   * @param reserve called with the size of the body in bytes before it is read; an error that it throws is passed on
+   */
+  find(
+    scope: string,
+    key: string,
+    reserve?: (bytes: number) => Promise<void> | undefined,
+  ): Promise<AnswerRecord | undefined>;
   /** Stores an answer if it is final and its request is still claimed. */
   store(claim: AnswerClaim, answer: StoredAnswer): Promise<void>;
   /** Records that a request was answered, without the answer, if it is still claimed. */
@@ -65,8 +72,13 @@ export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
 
   return {
     async find(scope, key, reserve) {
-      const record = await answers.find(scope, key, reserve);
-      return record === undefined || record.doneAt <= now() - windowMs ? undefined : record;
+      const until = now() - windowMs;
+      const record = await answers.find(
+        scope,
+        key,
+        reserve && ((bytes, doneAt) => doneAt <= until ? undefined : reserve(bytes)),
+      );
+      return record === undefined || record.doneAt <= until ? undefined : record;
     },
     async store({ holder, ...request }, answer) {
       if (!isFinal(answer)) return;

@@ -39,6 +39,9 @@ export interface RecallParts {
   shared?: SharedResponses | undefined;
 }
 
+/** Longest id of a response or an item. Longer ones are neither stored nor looked up, as they would be keys in Redis. */
+export const MAX_ID_LENGTH = 1_024;
+
 /** The share of its lifetime after which a response that is used in this process is renewed in the shared store. */
 const RENEWAL_SHARE = 0.1;
 
@@ -80,7 +83,7 @@ export class Recall {
 
   /** Stores a response. Returns a promise that resolves when other nodes can find it; undefined if there are none. */
   put(owner: ResponseOwner, response: KeptResponse): Promise<void> | undefined {
-    if (this.#limits === null) return undefined;
+    if (this.#limits === null || response.id.length > MAX_ID_LENGTH) return undefined;
     const isKept = this.#recent.put(owner.keyId, response, { isOwn: true });
     this.#renewedAt.set(response, this.#monotonic());
     return isKept ? this.#shared?.put(owner, response, this.#forMs) : undefined;
@@ -93,7 +96,7 @@ export class Recall {
 
   /** Finds a response of this owner. @throws {GatewayError} `overloaded` if Redis does not answer and may have it */
   async find(owner: ResponseOwner, id: string): Promise<KeptResponse | undefined> {
-    if (this.#limits === null) return undefined;
+    if (this.#limits === null || id.length > MAX_ID_LENGTH) return undefined;
     return this.#renew(owner, this.#recent.find(owner.keyId, id)) ??
       this.#storeLocally(owner, await this.#shared?.find(owner, id, this.#forMs));
   }
@@ -103,7 +106,7 @@ export class Recall {
    * @throws {GatewayError} `overloaded` if Redis does not answer and may have it
    */
   async findByItem(owner: ResponseOwner, itemId: string): Promise<KeptResponse | undefined> {
-    if (this.#limits === null) return undefined;
+    if (this.#limits === null || itemId.length > MAX_ID_LENGTH) return undefined;
     return this.#renew(owner, this.#recent.findByItem(owner.keyId, itemId)) ??
       this.#storeLocally(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
   }

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { documentSize, type Edits, type Json, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
 import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
+import { MAX_ID_LENGTH } from "../recall/recall.ts";
 import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
 import { bodyTooLarge } from "../server/head.ts";
 import { headOf, JSON_MEMORY_FACTOR, type JsonBody, parseBody } from "../server/body.ts";
@@ -122,7 +123,7 @@ function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" |
   let at = 0;
   for (const { id, text } of output) {
     const end = at + Buffer.byteLength(text);
-    if (id !== undefined) items.push({ id, start: at, end });
+    if (id !== undefined && id.length <= MAX_ID_LENGTH) items.push({ id, start: at, end });
     at = end + 1;
   }
   return { output: bytes, items };

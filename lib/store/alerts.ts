@@ -1,5 +1,11 @@
 /** The store of alerts that wait for delivery to a webhook. All nodes of a store share them; one node sends each. */
 
+/** Longest lease or pause of an alert, in milliseconds. */
+export const MAX_ALERT_WAIT_MS = 600_000;
+
+/** Value of `repeatMs` without a repetition: added to any Unix time, it is a safe integer. */
+export const NEVER_MS = 2 ** 52;
+
 /** A new alert. */
 export interface NewAlert {
   /** Unique. */
@@ -12,7 +18,10 @@ export interface NewAlert {
   subject: string;
   /** True: the condition starts. False: it ends. */
   begins: boolean;
-  /** Time after which a started subject may be reported again, in milliseconds; absent: never. */
+  /**
+   * Time after which a started subject may be reported again, in milliseconds; absent: never. A start that is later than
+   * this one by more than that was recorded by a wrong clock.
+   */
   repeatMs?: number;
   /** Time until which the subject is remembered, Unix time in milliseconds. */
   rememberUntil: number;

@@ -52,17 +52,23 @@ export interface AnswerRow {
 }
 
 /**
+ * Called with the size of a body in bytes, and the Unix time in milliseconds when its answer was finished. It may throw
+ * to refuse the request.
+ */
+export type ReserveAnswer = (bytes: number, doneAt: number) => Promise<void> | undefined;
+
+/**
  * Converts a row to an answer.
  * @param readBody reads the body; null or undefined if it was dropped meanwhile
  */
 export async function toAnswerRecord(
   { request_hash, done_at, headers, body_bytes: bytes, ...facts }: AnswerRow,
   readBody: () => Promise<Uint8Array<ArrayBuffer> | null | undefined>,
-  reserve?: (bytes: number) => void,
+  reserve?: ReserveAnswer,
 ): Promise<AnswerRecord> {
   const record = { ...facts, requestHash: request_hash, headers: JSON.parse(headers), doneAt: Number(done_at) };
   if (bytes === null) return record;
-  reserve?.(Number(bytes));
+  await reserve?.(Number(bytes), record.doneAt);
   const body = await readBody();
   return body ? { ...record, body } : record;
 }
@@ -71,9 +77,9 @@ export async function toAnswerRecord(
 export interface AnswerStore {
   /**
    * Finds the answer to a request. The caller may change its body.
-   * @param reserve called with the size of the body in bytes before it is read; an error that it throws is passed on
+   * @param reserve called before the body is read; an error that it throws is passed on
    */
-  find(scope: string, key: string, reserve?: (bytes: number) => void): Promise<AnswerRecord | undefined>;
+  find(scope: string, key: string, reserve?: ReserveAnswer): Promise<AnswerRecord | undefined>;
   /**
    * Stores or replaces an answer, unless the request is not claimed by `holder`, whose work another node has taken over
    * then. Leaves out the body if the total would exceed `maxBytes`.

@@ -31,8 +31,13 @@ export interface KeyRecord {
   former?: { hash: string; until: number };
 }
 
+/** The members of a key that its change replaces. */
+export type ChangeableKey = Pick<KeyRecord, "group" | "rules" | "expiresAt">;
+
 /** A change to a key; absent members stay unchanged, `null` removes an expiry. */
 export interface KeyChange {
+  /** The key as its author has seen it: if it has changed since, nothing is changed. Absent: it may have. */
+  seen?: ChangeableKey;
   disabled?: boolean;
   group?: string;
   rules?: KeyRules;
@@ -80,7 +85,7 @@ export interface KeyStore {
   findIds(ids: readonly string[]): Promise<KeyRecord[]>;
   /** Finds the names of keys by id. Includes revoked keys, and leaves out unknown ids. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Changes a key. Returns false if no active key has this id. */
+  /** Changes a key. Returns false if no active key has this id, or it is no longer as seen. */
   change(id: string, change: KeyChange, origin?: ChangeOrigin): Promise<boolean>;
   /**
    * Revokes a key and its former secret permanently; `at` is Unix time in milliseconds. Returns false if no active key

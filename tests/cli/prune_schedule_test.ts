@@ -3,12 +3,19 @@ import { startPruning } from "../../lib/cli/maintenance.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { LogEntry } from "../../lib/log_events.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
-import { DAY_MS, DAY_ONE, someEntries } from "../billing/reports/entries.ts";
+import { DAY_MS, DAY_ONE, entryOf, someEntries } from "../billing/reports/entries.ts";
 
-/** Prunes at a moment, keeping 10 days, until nothing is left to do. */
-async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ first: number; logs: LogEntry[] }> {
+/**
+ * Prunes at a moment, keeping 10 days, until nothing is left to do.
+ * @param options `newest`: arrival of the newest entry, by default that moment
+ */
+async function pruneAt(
+  now: number,
+  { newest = now, prune }: { newest?: number; prune?: () => Promise<boolean> } = {},
+): Promise<{ first: number; logs: LogEntry[] }> {
   const store = openMemoryStore();
   await store.ledger.append(someEntries(2000).sort((a, b) => a.at - b.at));
+  await store.ledger.append([entryOf({ id: "newest", at: newest })]);
   const logs: LogEntry[] = [];
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const ledger = {
@@ -39,11 +46,17 @@ Deno.test("the serving process prunes only entries older than the retention", as
   assertEquals((await pruneAt(eleventh + DAY_MS - 1)).first < DAY_ONE + DAY_MS, true);
   const { first, logs } = await pruneAt(eleventh + DAY_MS);
   assertEquals([first >= DAY_ONE + DAY_MS, first < DAY_ONE + 2 * DAY_MS, logs], [true, true, []]);
-  assertEquals((await pruneAt(eleventh + 3 * DAY_MS)).first, 0);
+  const last = eleventh + 3 * DAY_MS;
+  assertEquals((await pruneAt(last)).first, last);
+});
+
+Deno.test("a start with a clock that is ahead deletes only what the newest entry lets expire", async () => {
+  const { first } = await pruneAt(DAY_ONE + 365 * DAY_MS, { newest: DAY_ONE + 11 * DAY_MS });
+  assertEquals([first >= DAY_ONE + DAY_MS, first < DAY_ONE + 2 * DAY_MS], [true, true]);
 });
 
 Deno.test("a failing prune is logged and does not end the process", async () => {
-  const { logs } = await pruneAt(DAY_ONE, () => Promise.reject(new Error("disk")));
+  const { logs } = await pruneAt(DAY_ONE, { prune: () => Promise.reject(new Error("disk")) });
   assertEquals(logs.map(({ level, event }) => [level, event]), [["warn", "prune_failed"]]);
 });
 

@@ -86,6 +86,25 @@ Deno.test("watchFile() reports a change between the start of the process and the
     assertEquals(watched.count, 0);
   }));
 
+Deno.test({
+  name: "watchFile() reports a change of the file's permissions, which may have prevented an earlier reload",
+  ignore: Deno.build.os === "windows",
+  fn: () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/sluice.jsonc`;
+      await Deno.writeTextFile(path, "0", { mode: 0o200 });
+      await using watched = new Watched(path);
+      await watched.paused();
+      await watched.pass();
+      assertEquals(watched.count, 0);
+      // The clock of the file system ticks every few milliseconds.
+      const before = (await Deno.stat(path)).ctime?.getTime();
+      do await Deno.chmod(path, 0o600); while ((await Deno.stat(path)).ctime?.getTime() === before);
+      for (let checks = 0; checks < 3; checks++) await watched.pass();
+      assertEquals(watched.count, 1);
+    }),
+});
+
 Deno.test("watchFile() reports a file that is written continuously", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;

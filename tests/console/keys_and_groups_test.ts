@@ -132,6 +132,26 @@ Deno.test("a form of a page that is out of date neither undoes a change nor ends
   assertEquals((await browser.post(path, { action: "disable", version })).path, path);
 });
 
+Deno.test("of two forms that are sent at the same moment, one changes the key and the other is refused", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const { id } = await gateway.addKey();
+  const path = `/keys/${id}`;
+  const version = (valueOf((await browser.get(path)).html, "version") ?? "").replaceAll("&quot;", '"');
+  const { keys } = gateway.store;
+  const { change } = keys;
+  // Another node changes the key after the version of the form was checked.
+  keys.change = async (...args) => {
+    keys.change = change;
+    await change(id, { rules: { models: ["acme/*"] } });
+    return await change(...args);
+  };
+  const { status, html } = await browser.post(path, { action: "change", requests_per_minute: "5", version });
+  assertEquals(status, 400);
+  assertStringIncludes(html, "it was changed in the meantime");
+  assertEquals((await keys.find(id))?.rules, { models: ["acme/*"] });
+});
+
 Deno.test("an untouched form leaves every rule of a key as it is", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway);

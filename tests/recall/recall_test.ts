@@ -2,6 +2,35 @@ import { assert, assertEquals } from "@std/assert";
 import { Recall } from "../../lib/recall/recall.ts";
 import { utf8Bytes } from "../../lib/text.ts";
 
+Deno.test("ids of more than 1,024 characters are neither stored nor looked up", async () => {
+  const asked: string[] = [];
+  const store = (id: string) => {
+    asked.push(id);
+    return Promise.resolve(undefined);
+  };
+  const recall = new Recall({
+    limits: { minutes: 1, megabytes: 1 },
+    monotonic: () => 0,
+    shared: {
+      put: (_, { id }) => store(id),
+      find: (_, id) => store(id),
+      findByItem: (_, id) => store(id),
+      renew() {},
+      drop() {},
+      close: () => Promise.resolve(),
+    },
+  });
+  const owner = { keyId: "key", secret: "secret" };
+  for (const length of [1_024, 1_025]) {
+    const id = "x".repeat(length);
+    await recall.find(owner, id);
+    await recall.findByItem(owner, id);
+    await recall.put(owner, { id, input: utf8Bytes("{}"), output: utf8Bytes("{}"), items: [] });
+  }
+  assertEquals(asked.map((id) => id.length), [1_024, 1_024, 1_024]);
+  await recall.close();
+});
+
 Deno.test("responses of a connection are deleted with it, also those that are complete only then", async () => {
   const recall = new Recall({ limits: { minutes: 1, megabytes: 1 }, monotonic: () => 0 });
   const local = recall.openLocal("key");

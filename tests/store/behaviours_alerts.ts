@@ -63,6 +63,12 @@ const BEHAVIOURS: Record<string, (alerts: AlertStore) => Promise<void>> = {
     assertEquals(await alerts.add(alert("c", { repeatMs: 500, at: 1500 })), "added");
     assertEquals(await alerts.add(alert("d", { at: 9e12 })), "known");
   },
+  "reports a subject again whose start a wrong clock put into the future": async (alerts) => {
+    assertEquals(await alerts.add(alert("a", { repeatMs: 500, at: 2000 })), "added");
+    assertEquals(await alerts.add(alert("b", { repeatMs: 500, at: 1500 })), "known");
+    assertEquals(await alerts.add(alert("c", { repeatMs: 500, at: 1499 })), "added");
+    assertEquals(await alerts.add(alert("d", { repeatMs: 500, at: 1500 })), "known");
+  },
   "refuses an id that is taken, and leaves the subject as it was": async (alerts) => {
     await alerts.add(alert("a"));
     await alerts.add(alert("b", { begins: false }));

@@ -146,6 +146,20 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
     await keys.change("key_1", { expiresAt: null, rules: {} });
     assertEquals(await keys.list(), [key({ group: "ops" }), bystander]);
   },
+  "changes no key that is not as its author has seen it": async (keys) => {
+    const { group, rules, expiresAt } = key({ rules: RULES, expiresAt: 5000 });
+    const seen = { group, rules, ...(expiresAt !== undefined && { expiresAt }) };
+    await keys.add(key({ rules: RULES, expiresAt: 5000 }));
+    for (const other of [{ group: "ops" }, { rules: {} }, { expiresAt: 6000 }]) {
+      assertEquals(await keys.change("key_1", { disabled: true, seen: { ...seen, ...other } }), false);
+    }
+    const { expiresAt: _, ...unlimited } = seen;
+    assertEquals(await keys.change("key_1", { disabled: true, seen: unlimited }), false);
+    assertEquals(await keys.list(), [key({ rules: RULES, expiresAt: 5000 })]);
+    assertEquals(await keys.change("key_1", { group: "ops", expiresAt: null, seen }), true);
+    assertEquals(await keys.change("key_1", { disabled: true, seen: { ...unlimited, group: "ops" } }), true);
+    assertEquals(await keys.list(), [key({ rules: RULES, group: "ops", disabled: true })]);
+  },
   "keeps a revoked key, which cannot come back": async (keys) => {
     await keys.add(key());
     assertEquals(await keys.revoke("key_1", 2000), true);

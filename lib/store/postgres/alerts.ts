@@ -1,5 +1,5 @@
 /** The alerts in a Postgres database, which its nodes share. */
-import type { AlertStore, ClaimedAlert } from "../alerts.ts";
+import { type AlertStore, type ClaimedAlert, NEVER_MS } from "../alerts.ts";
 import type { Sql } from "./client.ts";
 
 /**
@@ -11,8 +11,7 @@ const MAX_DELAY_MS = 5_000;
 /** Opens the alerts of a migrated database. Nodes may use them concurrently, as each change is one statement. */
 export function openPostgresAlerts(sql: Sql): AlertStore {
   return {
-    async add({ id, at, body, subject, begins, repeatMs, rememberUntil, isSent }) {
-      const repeat = repeatMs === undefined ? -1 : at - repeatMs;
+    async add({ id, at, body, subject, begins, repeatMs = NEVER_MS, rememberUntil, isSent }) {
       const [row] = await sql<{ is_taken: boolean; changed: number }[]>`
         WITH begun AS (
           INSERT INTO alert_states AS s (subject, active, at, remember_until)
@@ -20,7 +19,7 @@ export function openPostgresAlerts(sql: Sql): AlertStore {
           WHERE ${begins}::boolean AND NOT EXISTS (SELECT FROM alerts WHERE id = ${id})
           ON CONFLICT (subject) DO UPDATE SET active = true, at = excluded.at, remember_until = excluded.remember_until
           WHERE NOT s.active AND s.at NOT BETWEEN ${at + 1}::bigint AND ${at + MAX_DELAY_MS}::bigint
-            OR s.at <= ${repeat}::bigint
+            OR s.at NOT BETWEEN ${at - repeatMs + 1}::bigint AND ${at + repeatMs}::bigint
           RETURNING 1
         ), ended AS (
           UPDATE alert_states SET active = false, at = ${at}::bigint, remember_until = ${rememberUntil}::bigint

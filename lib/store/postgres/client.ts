@@ -103,7 +103,10 @@ function removeGaps<Query>(query: Query): Query {
 /** A connection pool that can be replaced with a new one at any time. */
 export interface Pool {
   readonly sql: Sql;
-  /** Replaces all connections. Later queries get new ones; running queries have the time of `openPool` left. */
+  /**
+   * Replaces all connections. Later queries get new ones; running queries have the time of `openPool` left. Nothing is
+   * replaced if that fails, such as while a certificate file is being renewed.
+   */
   renew(): void;
   /** Ends the connections after their queries, or after a timeout. */
   close(): Promise<void>;
@@ -136,7 +139,12 @@ export function openPool(open: () => Sql, leftMs = 0): Pool {
     }),
     renew() {
       const old = current;
-      current = open();
+      try {
+        current = open();
+      } catch {
+        // The driver connects again by itself, with the certificates that it has.
+        return;
+      }
       if (leftMs === 0) void end(old);
       else replaced.set(old, setTimeout(() => void end(old), leftMs));
     },

@@ -59,14 +59,16 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))`;
       return new Map(rows.map(({ id, name }) => [id, name]));
     },
-    change: (id, { disabled, group, rules, expiresAt }, origin) =>
+    change: (id, { disabled, group, rules, expiresAt, seen }, origin) =>
       changeKey(sql, { id, action: "change_key", origin }, async (tx) => {
         const { count } = await tx`
         UPDATE keys SET disabled = coalesce(${disabled ?? null}, disabled),
           group_name = coalesce(${group ?? null}, group_name),
           rules = coalesce(${rules === undefined ? null : JSON.stringify(rules)}, rules),
           expires_at = CASE WHEN ${expiresAt !== undefined}::boolean THEN ${expiresAt ?? null} ELSE expires_at END
-        WHERE id = ${id} AND revoked_at IS NULL`;
+        WHERE id = ${id} AND revoked_at IS NULL AND (${seen === undefined}::boolean OR
+          group_name = ${seen?.group ?? null} AND rules = ${JSON.stringify(seen?.rules ?? null)} AND
+          expires_at IS NOT DISTINCT FROM ${seen?.expiresAt ?? null})`;
         return count === 1;
       }),
     revoke: (id, at, origin) =>

@@ -28,28 +28,49 @@ export async function backupStore(from: string, to: string): Promise<void> {
   }
 }
 
-/** Copies a consistent snapshot of a SQLite file into a new file (0600), a few rows at a time. */
+/**
+ * Copies a consistent snapshot of a SQLite file into a new file (0600), a few rows at a time. A process that is killed
+ * meanwhile leaves only `TARGET.partial`.
+ */
 export function* copyFile(source: string, target: string): Generator<void> {
-  const partial = `${target}.partial`;
-  let created: string[] = [];
+  const partial = partialOf(target);
+  requireNone(target);
+  // Created exclusively, so that two copies to the same target do not mix.
+  Deno.openSync(partial, { createNew: true, write: true, mode: 0o600 }).close();
   try {
-    // Both files are created exclusively, so that no existing file is overwritten.
-    for (const file of [target, partial]) {
-      Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
-      created.push(file);
-    }
     yield* copy(source, partial);
     syncFile(partial);
+    requireNone(target);
     Deno.renameSync(partial, target);
-    created = [];
     syncFolder(dirname(target));
   } finally {
-    for (const file of created) removeQuietly(file);
+    removeQuietly(partial);
   }
 }
 
-/** Deletes a file. Errors are ignored, as the caller reports the error that came first. */
-function removeQuietly(file: string): void {
+/** Returns the name of a copy until it is complete. */
+export function partialOf(target: string): string {
+  return `${target}.partial`;
+}
+
+/** Checks that there is no file. @throws {Deno.errors.AlreadyExists} */
+function requireNone(file: string): void {
+  if (exists(file)) throw new Deno.errors.AlreadyExists(file);
+}
+
+/** Returns whether there is a file, or a symbolic link of this name. */
+export function exists(file: string): boolean {
+  try {
+    Deno.lstatSync(file);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Deletes a file if it exists. Errors are ignored, as the caller reports the error that came first. */
+export function removeQuietly(file: string): void {
   try {
     Deno.removeSync(file);
   } catch {

@@ -91,7 +91,7 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async names(ids) {
       return new Map(statements.names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
     },
-    async change(id, { disabled, group, rules, expiresAt }, origin) {
+    async change(id, { disabled, group, rules, expiresAt, seen }, origin) {
       return change(id, { action: "change_key", origin }, () =>
         statements.change.run({
           id,
@@ -100,6 +100,10 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
           rules: rules === undefined ? null : JSON.stringify(rules),
           expires: Number(expiresAt !== undefined),
           expiresAt: expiresAt ?? null,
+          isSeen: Number(seen !== undefined),
+          seenGroup: seen?.group ?? null,
+          seenRules: JSON.stringify(seen?.rules ?? null),
+          seenExpiry: seen?.expiresAt ?? null,
         }));
     },
     async revoke(id, at, origin) {
@@ -145,7 +149,8 @@ function prepareStatements(db: DatabaseSync) {
     change: db.prepare(
       `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
      rules = coalesce(:rules, rules), expires_at = iif(:expires, :expiresAt, expires_at)
-     WHERE id = :id AND revoked_at IS NULL`,
+     WHERE id = :id AND revoked_at IS NULL
+     AND (NOT :isSeen OR group_name = :seenGroup AND rules = :seenRules AND expires_at IS :seenExpiry)`,
     ),
     revoke: db.prepare(
       "UPDATE keys SET revoked_at = ?, former_hash = NULL, former_until = NULL WHERE id = ? AND revoked_at IS NULL",

@@ -1,11 +1,13 @@
 /** Migrates a SQLite file: checks it, copies it, and changes it in one transaction. */
 import { DatabaseSync } from "node:sqlite";
+import { dirname } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { copyFile } from "./backup.ts";
+import { copyFile, exists, partialOf, removeQuietly } from "./backup.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { readNumber } from "./pragma.ts";
 import { checkAll, checkLastEntries, checkStructure } from "./integrity.ts";
 import { BUSY_MS } from "./connect.ts";
+import { syncFolder } from "../folder.ts";
 import { takeFileOwnership } from "./owner_lock.ts";
 import { type Migrated, newerStore } from "../store.ts";
 import { atomically } from "./transaction.ts";
@@ -84,15 +86,19 @@ export function migrateFile(file: string, isOwner: boolean): Migrated | undefine
       copy = copyBeforeMigration(file, from);
       runSteps(db, from);
       checkLastEntries(db);
+      copy = nameCopy(copy);
       return { from, to: MIGRATIONS.length, copy };
     });
   } catch (error) {
-    if (copy !== undefined) Deno.removeSync(copy);
+    if (copy !== undefined) removeQuietly(copy);
     throw error;
   } finally {
     db.close();
   }
 }
+
+/** End of the name of a copy until its migration is about to be committed. */
+const UNFINISHED = ".unfinished";
 
 /** Applies the steps after a version. */
 function runSteps(db: DatabaseSync, version: number): void {
@@ -102,12 +108,14 @@ function runSteps(db: DatabaseSync, version: number): void {
 }
 
 /**
- * Copies the file within the transaction, so that nothing else can write to it meanwhile. Returns the path of the copy.
+ * Copies the file within the transaction, so that nothing else can write to it meanwhile. Returns the path of the copy,
+ * which is the same at every attempt: a migration that is killed again and again must not fill the disk.
  */
 function copyBeforeMigration(file: string, version: number): string {
-  const at = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
-  const copy = `${file}.shape-${version}-${at}`;
+  const copy = `${file}.shape-${version}${UNFINISHED}`;
   try {
+    const partial = partialOf(copy);
+    for (const left of [copy, partial, `${partial}-journal`]) removeQuietly(left);
     const steps = copyFile(file, copy);
     while (steps.next().done !== true);
     return copy;
@@ -119,6 +127,14 @@ function copyBeforeMigration(file: string, version: number): string {
   }
 }
 
+/** Gives the copy of a migration that is about to be committed its name with the time. Returns the path. */
+function nameCopy(copy: string): string {
+  const named = `${copy.slice(0, -UNFINISHED.length)}-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
+  Deno.renameSync(copy, named);
+  syncFolder(dirname(named));
+  return named;
+}
+
 /** Takes ownership of the file during a migration. @throws {Error} if a gateway serves from it */
 function takeForMigration(file: string): Disposable {
   try {
@@ -127,15 +143,5 @@ function takeForMigration(file: string): Disposable {
   } catch (cause) {
     const why = `it needs a migration, and ${messageOf(cause)}: stop or restart that gateway first`;
     throw new Error(why, { cause });
-  }
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
   }
 }

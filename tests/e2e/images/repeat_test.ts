@@ -46,3 +46,29 @@ Deno.test("a key used for another request is a 400; another endpoint has its own
   await edit.body?.cancel();
   assertEquals([edit.status, upstream.calls.length], [200, 2]);
 });
+
+Deno.test("repeats count as requests of their key, and are refused before their answer is read", async () => {
+  await using gateway = startPainted({ p: painter(paintsAll) }, {
+    groups: { default: { key_limits: { requests_per_minute: 2, tokens_per_minute: 2_000, concurrency: 1 } } },
+  });
+  const statuses: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    const response = await gateway.generate({}, withKey("a"));
+    await response.body?.cancel();
+    statuses.push(response.status);
+  }
+  assertEquals(statuses, [200, 200, 429]);
+});
+
+Deno.test("a repeat needs no tokens of the limit that its first request has used up", async () => {
+  await using gateway = startPainted({ p: painter(paintsAll) }, {
+    groups: { default: { key_limits: { tokens_per_minute: 100 } } },
+  });
+  const statuses: number[] = [];
+  for (const key of ["a", "a", "b"]) {
+    const response = await gateway.generate({}, withKey(key));
+    await response.body?.cancel();
+    statuses.push(response.status);
+  }
+  assertEquals(statuses, [200, 200, 429]);
+});

@@ -237,6 +237,23 @@ postgresTest(
   },
 );
 
+postgresTest("a pool keeps its connections while a certificate file is missing", async () => {
+  await using database = await freshDatabase();
+  const file = await Deno.makeTempFile();
+  const address = `${database.url}${database.url.includes("?") ? "&" : "?"}sslmode=disable&sslrootcert=${file}`;
+  const pool = openPool(() => connect(new Secret(address), 1));
+  const pidOf = async () => (await pool.sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`)[0]?.pid;
+  const first = await pidOf();
+  await Deno.remove(file);
+  pool.renew();
+  assertEquals(await pidOf(), first);
+  await Deno.writeTextFile(file, "");
+  pool.renew();
+  assert(await pidOf() !== first);
+  await pool.close();
+  await Deno.remove(file);
+});
+
 Deno.test("isOutOfReach() distinguishes an unusable database from an invalid query", () => {
   function answered(code: string): Error {
     return Object.assign(Object.create(postgres.PostgresError.prototype), { message: "no", code });

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { backupStore } from "../../../lib/store/sqlite/backup.ts";
+import { backupStore, copyFile } from "../../../lib/store/sqlite/backup.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { entry, readChain } from "../behaviours_ledger.ts";
@@ -82,6 +82,19 @@ Deno.test("backupStore() copies a consistent, usable snapshot while the gateway 
     assertEquals((await restored.ledger.days(0)).map(({ requests }) => requests), [kept.length]);
     assertEquals(await restored.ledger.append([entry({ id: "before0-0" }), entry({ id: "after" })]), [false, true]);
     await restored.close();
+  }));
+
+Deno.test("a copy that is killed leaves no file of its name, which would look like an empty store", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const store = openSqliteStore(path, { own: true });
+    await store.ledger.append(Array.from({ length: 600 }, (_, index) => entry({ id: `r${index}` })));
+    await store.close();
+    const copying = copyFile(path, `${folder}/copy.db`);
+    copying.next();
+    assertEquals((await names(folder)).includes("copy.db"), false);
+    copying.return(undefined);
+    assertEquals((await names(folder)).filter((name) => name.includes("copy")), []);
   }));
 
 Deno.test("backupStore() never overwrites a file, and leaves nothing after a failure", () =>

@@ -113,6 +113,18 @@ Deno.test("a migration copies the file first, and an older version can use the c
   }
 });
 
+Deno.test("a migration replaces the copies of earlier attempts that were killed", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    await outdated(path);
+    const left = `${await Deno.realPath(path)}.shape-${OLDER}.unfinished`;
+    for (const end of ["", ".partial", ".partial-journal"]) await Deno.writeTextFile(left + end, "unfinished");
+    let copy = "";
+    await openSqliteStore(path, { own: true, migrated: (facts) => copy = facts.copy ?? "" }).close();
+    assertEquals((await namesIn(folder)).filter((name) => name.includes("shape")), [copy.slice(folder.length + 1)]);
+    assertEquals(shapeOf(copy), OLDER);
+  }));
+
 Deno.test("a new file is neither checked nor copied", () =>
   inFolder(async (folder) => {
     const migrations: Migrated[] = [];
