@@ -1,4 +1,5 @@
 /** Real Postgres and Redis servers for tests: those named by the environment, or new ones of the test. */
+import { setPriority } from "node:os";
 import { Secret } from "../../lib/secret.ts";
 import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
 import { findProgram, QUICK, skipIf } from "./skip.ts";
@@ -162,6 +163,7 @@ async function leaveRunning({ program, args, who, folder, url, reserved, isUp, s
     stdin: "null",
   });
   const pid = Number(new TextDecoder().decode((await shell.output()).stdout));
+  raisePriority(pid);
   await endWithThisProcess(pid, { stops, folder });
   globalThis.addEventListener("unload", () => {
     Deno.kill(pid, stops.crash);
@@ -170,6 +172,18 @@ async function leaveRunning({ program, args, who, folder, url, reserved, isUp, s
   await until(`start of ${program}`, isUp);
   reserved[Symbol.dispose]();
   return url;
+}
+
+/**
+ * Lets a server, and the processes that it forks, compute before those of the tests, which keep all cores busy: a gateway
+ * gives a store up that does not answer within two seconds. Only a user with rights can do that.
+ */
+function raisePriority(pid: number): void {
+  try {
+    setPriority(pid, -10);
+  } catch {
+    // Tests with a database allow for its silence, too.
+  }
 }
 
 /** Ends a server within a second of this process, however that ends, and removes its folder. */
@@ -212,6 +226,7 @@ async function startEngine({ program, args, who, folder, url, reserved, isUp, st
     if (child !== undefined) return;
     child = new Deno.Command(program, { args, cwd: folder, ...who, stdin: "null", stdout: "null", stderr: "null" })
       .spawn();
+    raisePriority(child.pid);
     await endWithThisProcess(child.pid, { stops, folder });
     await until(`start of ${program}`, isUp);
   }

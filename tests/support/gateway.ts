@@ -5,7 +5,7 @@ import type { KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type GatewayParts } from "../../lib/gateway.ts";
 import type { ImageUpstream } from "../../lib/images/types.ts";
-import type { JsonObject } from "../../lib/json/mod.ts";
+import { isObject, type JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { describeCause } from "../../lib/server/cause.ts";
 import type { Drain } from "../../lib/server/drain.ts";
@@ -123,13 +123,16 @@ export function model(id: string, targets: JsonObject[], more: JsonObject = {}):
   };
 }
 
-/** Time limits of upstreams: a busy machine may take seconds to connect. */
-const TIMEOUTS = { connect_ms: 60_000 };
-
-/** An upstream of a vendor at an address. */
-export function upstream(vendor: string, url: string, more: JsonObject = {}): JsonObject {
+/** An upstream of a vendor at an address. Its connections have a minute, unless `more.timeouts` says otherwise. */
+export function upstream(vendor: string, url: string, { timeouts, ...more }: JsonObject = {}): JsonObject {
   const path = vendor === "anthropic" ? "" : "/v1";
-  return { vendor, base_url: url + path, api_key: { env: "UPSTREAM_KEY" }, timeouts: TIMEOUTS, ...more };
+  return {
+    vendor,
+    base_url: url + path,
+    api_key: { env: "UPSTREAM_KEY" },
+    timeouts: { connect_ms: 60_000, ...(isObject(timeouts) && timeouts) },
+    ...more,
+  };
 }
 
 /** The vendor that is native to a protocol. */

@@ -5,7 +5,7 @@ import type { ReceivedWebhook, WebhookReceiver } from "../../support/webhook_rec
 import { countedAnswer } from "../../upstream/counted.ts";
 import type { FakeUpstream, ScriptedAnswer } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
-import { plainModel } from "../../support/plain_model.ts";
+import { plainModel, plainUpstream } from "../../support/plain_model.ts";
 
 /** Key of the signatures. */
 export const SECRET = "0123456789abcdef-of-the-alerts";
@@ -19,7 +19,7 @@ export function envFor({ url }: WebhookReceiver): Record<string, string> {
 export function configWith({ url }: Pick<FakeUpstream, "url">, parts: JsonObject = {}): JsonObject {
   return {
     models: [plainModel({ pricing: { prompt: "0", completion: "0.1" }, targets: [{ upstream: "one", model: "m" }] })],
-    upstreams: { one: { vendor: "openai-compatible", base_url: `${url}/v1`, api_key: { env: "ONE_KEY" } } },
+    upstreams: { one: { ...plainUpstream(url), api_key: { env: "ONE_KEY" } } },
     groups: { team: { budget: { usd: "10", period: "total" } } },
     keys: [{ name: "client", key: { env: "CLIENT_KEY" }, group: "team", budget: { usd: "4", period: "total" } }],
     alerts: { webhook: { env: "ALERT_WEBHOOK" }, secret: { env: "ALERT_SECRET" } },

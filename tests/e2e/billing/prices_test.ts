@@ -9,7 +9,7 @@ import { startUpstream } from "../../upstream/mod.ts";
 import { WHOLE } from "../../upstream/replies.ts";
 import { parseStoreAddress } from "../../../lib/config/address.ts";
 import { postChat } from "../../support/post_chat.ts";
-import { plainModel } from "../../support/plain_model.ts";
+import { plainModel, plainUpstream } from "../../support/plain_model.ts";
 
 reuseProcess();
 reuseGateways();
@@ -127,7 +127,7 @@ Deno.test("a model configured only by name is served, billed and audited at cata
       models.push(JSON.parse(body).model);
       return { body: JSON.stringify({ ...WHOLE.chat, usage }) };
     });
-    const upstream = { vendor: "openai", base_url: `${server.url}/v1`, api_key: { env: "VENDOR_KEY" } };
+    const upstream = { ...plainUpstream(server.url), vendor: "openai", api_key: { env: "VENDOR_KEY" } };
     await Deno.writeTextFile(
       `${folder}/sluice.jsonc`,
       JSON.stringify({ upstreams: { mine: upstream }, models: ["openai/gpt-5.4*"], store: "sqlite:data/sluice.db" }),

@@ -12,7 +12,7 @@ import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { type App, deploy, type Instance } from "./deployed.ts";
 import { until } from "../../support/soon.ts";
-import { plainModel } from "../../support/plain_model.ts";
+import { plainModel, plainUpstream } from "../../support/plain_model.ts";
 
 /** The tested runtimes: this one, and one older than the platform's where available. */
 const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath()], ...olderRuntime()];
@@ -45,7 +45,7 @@ function olderRuntime(): [string, string][] {
 
 function configFor(host: FakeUpstream): JsonObject {
   return {
-    upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
+    upstreams: { one: plainUpstream(host.url) },
     models: [plainModel({
       pricing: { prompt: "0", completion: "0.00001" },
       targets: [{ upstream: "one", model: "m" }],

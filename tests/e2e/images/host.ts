@@ -2,6 +2,7 @@
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { type ImageGateway, PRICES, startPainted } from "./gateway.ts";
+import { plainUpstream } from "../../support/plain_model.ts";
 
 /** A host on its own port, and a gateway whose `acme/paint` is there. */
 export function startBoth(
@@ -10,7 +11,7 @@ export function startBoth(
 ): { received: UpstreamRequest[]; gateway: ImageGateway } & AsyncDisposable {
   const host = startUpstream(answer);
   const gateway = startPainted({}, {
-    upstreams: { host: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
+    upstreams: { host: plainUpstream(host.url) },
     models: [{
       id: "acme/paint",
       created: 1_700_000_000,

@@ -11,6 +11,7 @@ import { routes } from "../../../routes/manifest.ts";
 import { type SimulatedTime, simulateTime } from "../../support/simulated_time.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 import { PNG } from "../../upstreams/openai_images/host.ts";
+import { plainUpstream } from "../../support/plain_model.ts";
 
 const BEGIN = Date.UTC(2027, 0, 1);
 const MINUTE_MS = 60_000;
@@ -31,7 +32,7 @@ function patientHost() {
 
 function fileWith(url: string, { price, transport }: { price: string; transport: string }): string {
   return JSON.stringify({
-    upstreams: { host: { vendor: "openai-compatible", base_url: `${url}/v1`, transport } },
+    upstreams: { host: { ...plainUpstream(url), transport } },
     models: [{
       id: "acme/images",
       created: 0,

@@ -9,7 +9,7 @@ import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { ADMIN_KEY, assertSound, type Cluster, end, metric, type Node, readEntries, startCluster } from "./cluster.ts";
 import { assertContinued } from "./recall.ts";
 import { until } from "../../support/soon.ts";
-import { plainModel } from "../../support/plain_model.ts";
+import { plainModel, plainUpstream } from "../../support/plain_model.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
@@ -42,7 +42,7 @@ function keyOf(name: string): string {
 function configFor(host: FakeUpstream, price = PRICE): JsonObject {
   const key = (name: string, rules: JsonObject) => ({ name, key: { env: `KEY_${name.toUpperCase()}` }, ...rules });
   return {
-    upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
+    upstreams: { one: plainUpstream(host.url) },
     models: [plainModel({ pricing: { prompt: "0", completion: price }, targets: [{ upstream: "one", model: "m" }] })],
     nodes: { config: "store", lease_seconds: LEASE_SECONDS, limits_timeout_ms: 5_000 },
     keys: [

@@ -7,13 +7,13 @@ import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { assertSound, end, type Node, readEntries, startCluster } from "./cluster.ts";
 import { until } from "../../support/soon.ts";
-import { plainModel } from "../../support/plain_model.ts";
+import { plainModel, plainUpstream } from "../../support/plain_model.ts";
 
 const ENV = { LIMITED_KEY: "key-of-the-limited", FREE_KEY: "key-without-limits" };
 
 function configFor(host: FakeUpstream): JsonObject {
   return {
-    upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
+    upstreams: { one: plainUpstream(host.url) },
     models: [plainModel({
       pricing: { prompt: "0", completion: "0.00001" },
       targets: [{ upstream: "one", model: "m" }],

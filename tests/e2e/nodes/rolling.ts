@@ -7,6 +7,7 @@ import { countedAnswer } from "../../upstream/counted.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { isStarved } from "../../support/databases.ts";
 import { assertLedgerAgrees, ENV as LOAD_ENV, KEY, type Load, modelConfigOf, pricedModel } from "../program/load.ts";
+import { plainUpstream } from "../../support/plain_model.ts";
 
 /** Requests per minute of the key `limited`, all nodes together: fewer than its clients send on a busy machine. */
 const PER_MINUTE = 20;
@@ -66,7 +67,7 @@ export function configFor({ load, counter }: { load: Load; counter: Counter }, c
   return {
     upstreams: {
       ...upstreams,
-      counter: { vendor: "openai-compatible", base_url: `${counter.upstream.url}/v1` },
+      counter: plainUpstream(counter.upstream.url),
     },
     routing,
     models: [

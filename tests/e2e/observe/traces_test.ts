@@ -4,6 +4,7 @@ import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { until } from "../../support/soon.ts";
 import { postChat } from "../../support/post_chat.ts";
+import { plainUpstream } from "../../support/plain_model.ts";
 
 const PROMPT = "quokkaPrompt7719zebra";
 const UPSTREAM_KEY = "upstream-canary-5518-key";
@@ -63,7 +64,7 @@ Deno.test("with OTEL_DENO=true each model request has a span with its usage and 
         : json(WHOLE.chat)
     );
     const config = {
-      upstreams: { one: { vendor: "openai", base_url: `${server.url}/v1`, api_key: { env: "CANARY" } } },
+      upstreams: { one: { ...plainUpstream(server.url), vendor: "openai", api_key: { env: "CANARY" } } },
       models: [{
         id: "acme/one",
         created: 1,

@@ -8,6 +8,7 @@ import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { withUsage } from "../../upstream/counted.ts";
 import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from "../../upstream/mod.ts";
+import { plainUpstream } from "../../support/plain_model.ts";
 
 /** USD per token, and the same in 1e-12 USD. */
 const PRICING = { prompt: "0.000003", completion: "0.000015" };
@@ -73,13 +74,7 @@ export function modelConfigOf(
 ): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
   return {
     upstreams: {
-      one: {
-        vendor: "openai-compatible",
-        base_url: `${upstream.url}/v1`,
-        api_key: { env: "UPSTREAM_KEY" },
-        // On a busy machine this process is slow to accept a connection.
-        timeouts: { connect_ms: 60_000 },
-      },
+      one: { ...plainUpstream(upstream.url), api_key: { env: "UPSTREAM_KEY" } },
     },
     models: [pricedModel("acme/one", { upstream: "one", model: "m" })],
     // The upstream refuses by chance, also several times in a row.

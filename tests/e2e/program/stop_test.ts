@@ -12,7 +12,7 @@ import {
 } from "../../support/program.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
-import { plainModel } from "../../support/plain_model.ts";
+import { plainModel, plainUpstream } from "../../support/plain_model.ts";
 
 reuseProcess();
 reuseGateways();
@@ -72,7 +72,7 @@ function fileWith(url: string, shutdown: Record<string, number>): string {
       targets: [{ upstream: "host", model: name }],
     });
   return JSON.stringify({
-    upstreams: { host: { vendor: "openai-compatible", base_url: `${url}/v1` } },
+    upstreams: { host: plainUpstream(url) },
     models: [model("short"), model("long"), model("images", true)],
     groups: { default: { budget: { usd: "1000", period: "total" } } },
     shutdown,

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { BilledTokens, KeptEntry } from "../../../lib/store/ledger.ts";
-import { othersTurns } from "../../support/others_turns.ts";
+import { simulateTime } from "../../support/simulated_time.ts";
 import { soon, until } from "../../support/soon.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
@@ -106,10 +106,12 @@ function start(
       await gateway.gateway.backgroundTasks.done();
       await gateway.gateway.ledger.flush();
       // The answer's reader releases it after its entry.
-      await othersTurns(3);
+      await until(
+        "everything is free",
+        async () => (await store.ledger.holds()).length === 0 && await free() === SLOTS,
+      );
       const [entry, ...others] = await store.ledger.entries({ after: 0, limit: 10 });
       assert(entry !== undefined && others.length === 0);
-      assertEquals([await store.ledger.holds(), await free()], [[], SLOTS]);
       const claim = { scope: "key", id: key.id, budget: BUDGET, since: 0 } as const;
       assertEquals(await store.ledger.readAvailable(claim), BUDGET - entry.cost);
       assert(entry.held >= entry.cost && entry.overrun === 0n);
@@ -325,20 +327,27 @@ Deno.test("a drained answer keeps its slot and hold, and may begin after its cli
 
 Deno.test("a client pays for the output produced when its drained answer ends early", async () => {
   const { opening } = answerIn("chat");
-  const cases: [name: string, says: Says, more: { config?: JsonObject; timeouts?: JsonObject }][] = [
+  const cases: [name: string, says: Says, more: { ms?: number; config?: JsonObject }][] = [
     ["its upstream breaks off", (gone) => ({ steps: [...opening, gone], cut: true }), {}],
-    ["its upstream falls silent", () => neverEnding(answerIn("chat")), { timeouts: { total_ms: 1_000 } }],
+    ["its upstream falls silent", () => neverEnding(answerIn("chat")), { ms: 1_000 }],
     ["too many are read on", () => neverEnding(answerIn("chat")), {
       config: { resource_limits: { drained_requests: 0 } },
     }],
   ];
-  await Promise.all(cases.map(async ([name, says, more]) => {
-    await using place = start("chat", { says, ...more });
-    await looksAndLeaves(place, "chat");
+  for (const [name, says, { ms = 0, config = {} }] of cases) {
+    await using place = start("chat", { says, config, timeouts: { total_ms: 1_000 } });
+    {
+      using time = simulateTime(0);
+      await looksAndLeaves(place, "chat");
+      let isGone = false;
+      void place.gone.then(() => isGone = true);
+      while (!isGone) await time.pass(1);
+      await time.pass(ms);
+    }
     const entry = await place.settled();
     assertBilled(entry, seen("chat"), name);
     assertEquals(entry.source, "counted", name);
-  }));
+  }
 });
 
 Deno.test("a drained answer at shutdown is billed for the output so far", async () => {

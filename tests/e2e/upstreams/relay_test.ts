@@ -78,7 +78,7 @@ Deno.test("relayed bodies are adapted to their vendor", async () => {
   const file = oneModel("chat", server.url);
   await using gateway = startGateway({
     ...file,
-    upstreams: { one: { vendor: "mistral", base_url: `${server.url}/v1`, api_key: { env: "UPSTREAM_KEY" } } },
+    upstreams: { one: upstream("mistral", server.url) },
   });
   const sent = '{"model":"acme/one","user":"u","seed":7,"x":1.0,"max_completion_tokens":5,' +
     '"messages":[{"role":"user","content":"a"}],"stream":true}';
@@ -124,7 +124,7 @@ Deno.test("OpenRouter's members are translated for vendors without them, and its
   for (const [vendor, expected] of Object.entries(cases)) {
     await using gateway = startGateway({
       ...oneModel("chat", server.url),
-      upstreams: { one: { vendor, base_url: `${server.url}/v1`, api_key: { env: "UPSTREAM_KEY" } } },
+      upstreams: { one: upstream(vendor, server.url) },
     });
     const response = await gateway.ask("chat", prompt("chat", { ...asked, stream: true }));
     const chunks = (await response.text()).match(/(?<=data: )\{.*/g)?.map((text) => JSON.parse(text)) ?? [];
