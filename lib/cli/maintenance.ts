@@ -105,7 +105,8 @@ type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
 /**
  * Prunes after `firstMs` milliseconds and then every `everyMs`. Each round uses the time of the clock, but at most two
  * intervals more than the previous round, and the first one than the newest entry at the start, because a clock may be
- * ahead. Returns a function that stops it.
+ * ahead. If the clock stays ahead, this step doubles with each round, so that a gateway that was not used for a year
+ * has caught up after half a day. Returns a function that stops it.
  */
 export function startPruning(
   current: () => PrunedGateway,
@@ -113,14 +114,16 @@ export function startPruning(
 ): () => void {
   let hasEnded = false;
   let latest: number | undefined;
+  let stepMs = 2 * everyMs;
   // Read before requests of this process are entered by the same clock.
   const newest = readNewest(current()).catch(() => undefined);
   async function round(): Promise<void> {
     const { config, store, now, log } = current();
     try {
-      latest ??= (await newest ?? await readNewest(current())) + 2 * everyMs;
+      latest ??= (await newest ?? await readNewest(current())) + stepMs;
       const at = Math.min(now(), latest);
-      latest = at + 2 * everyMs;
+      stepMs = at === latest ? 2 * stepMs : 2 * everyMs;
+      latest = at + stepMs;
       const firstDay = firstKeptDay(config, at);
       await store.operators.pruneChanges(firstDay * DAY_MS);
       while (!hasEnded && await store.ledger.prune(firstDay)) await pause();

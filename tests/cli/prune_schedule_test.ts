@@ -83,3 +83,26 @@ Deno.test("a clock that jumps ahead deletes nothing: each round moves on by two 
   const first = begin / DAY_MS - 10;
   assertEquals(days.slice(0, 3), [first, first, first - 1]);
 });
+
+Deno.test("pruning catches up with a clock that stays ahead, in steps that double", async () => {
+  const store = openMemoryStore();
+  const begin = DAY_ONE + 20 * DAY_MS;
+  await store.ledger.append([entryOf({ id: "newest", at: begin })]);
+  let rounds = 0;
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const ledger = {
+    ...store.ledger,
+    prune(beforeDay: number) {
+      rounds++;
+      if (beforeDay === begin / DAY_MS + 365 - 10) end();
+      return Promise.resolve(false);
+    },
+  };
+  const config = parseConfig({ ledger: { keep_days: 10 } });
+  const parts = { config, store: { ...store, ledger }, now: () => begin + 365 * DAY_MS, log: () => {} };
+  const stop = startPruning(() => parts, { firstMs: 0, everyMs: 1 });
+  await over;
+  stop();
+  // 2 + 4 + 8 + … milliseconds.
+  assertEquals(rounds, Math.ceil(Math.log2(365 * DAY_MS / 2 + 1)));
+});
