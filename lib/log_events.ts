@@ -34,7 +34,10 @@ export const LOG_EVENTS = {
       "An upstream's `model` gets no requests for `for_ms`. `scope`: `upstream`, `model`, or `client_key` for the " +
       "client key `key_id` alone",
   },
-  breaker_half_open: { levels: ["info"], about: "That time is over. One request at a time tests the target" },
+  breaker_half_open: {
+    levels: ["info"],
+    about: "The pause after `breaker_opened` is over. One request at a time tests the target",
+  },
   breaker_closed: { levels: ["info"], about: "The target gets requests normally again, or a reload has `removed` it" },
   upstream_key_refused: {
     levels: ["error"],
@@ -63,8 +66,8 @@ export const LOG_EVENTS = {
   limits_store_down: {
     levels: ["error"],
     about:
-      "Redis is unreachable for 1 s or more, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
-      "`READONLY` (a replica) or `NOPERM`. `policy`: what this node does; `share` of each limit that it admits",
+      "Redis has been unreachable for 1 s or more, so nodes do not share limits. `cause`, such as `timeout`, `OOM` (its memory is full), " +
+      "`READONLY` (a replica) or `NOPERM`. `policy`: `local` or `closed`; `share`: the part of each limit that this node admits",
   },
   limits_store_up: { levels: ["warn"], about: "Redis is reachable again after `outage_ms`" },
   limits_session_ended: {
@@ -110,7 +113,7 @@ export const LOG_EVENTS = {
   store_down: {
     levels: ["error"],
     about:
-      "The shared store is unreachable for 1 s or more. Known keys work, requests with a budget do not, entries wait " +
+      "The shared store has been unreachable for 1 s or more. Known keys work, requests with a budget do not, entries wait " +
       "in the journal. `fault`; `cause` and `code` are the database driver's",
   },
   store_up: { levels: ["info"], about: "The shared store is reachable again after `down_ms`" },
@@ -156,8 +159,8 @@ export const LOG_EVENTS = {
   drain_limit_reached: {
     levels: ["warn"],
     about:
-      "A client disconnected, and `resource_limits.drained_requests` answers are drained already. This one was cancelled, and " +
-      "what was sent is billed",
+      "A client disconnected while `resource_limits.drained_requests` answers were being drained. Its answer was cancelled, and " +
+      "the part that was sent is billed",
   },
   answer_not_stored: {
     levels: ["warn"],
@@ -229,11 +232,14 @@ export const LOG_EVENTS = {
     levels: ["warn"],
     about: "The webhook did not accept an alert. It is sent again after `retry_ms`. `status` or `fault`",
   },
-  alert_given_up: { levels: ["error"], about: "An alert is not sent again, after a 410 or the last attempt" },
+  alert_given_up: {
+    levels: ["error"],
+    about: "The webhook answered 410, or the last attempt failed. The alert is not sent again",
+  },
   alerts_failed: { levels: ["warn"], about: "A `step` of the alerts failed. It is repeated every 5 seconds" },
   memory_released: {
     levels: ["info"],
-    about: "After a peak, the heap shrank from `heap_before_mb` to `heap_after_mb`. Nothing else ran for `took_ms`",
+    about: "After a peak, the heap shrank from `heap_before_mb` to `heap_after_mb`. All requests waited for `took_ms`",
   },
   listener_failed: {
     levels: ["error"],

@@ -72,7 +72,7 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
       subject: `right to model ${model} of upstream ${upstream}`,
       begins: true,
       repeatMs: REPEAT_MS,
-      text: `Upstream "${upstream}" answered 403 for model "${model}": the gateway's key may lack a right`,
+      text: `Upstream "${upstream}" answered 403 for model "${model}": the gateway's key may lack a permission`,
       data: { upstream: String(upstream), model: String(model), status },
     },
   store_down: ({ fault }) =>
@@ -88,7 +88,7 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
     begins: true,
     repeatMs: REPEAT_MS,
     text: `Keys or their changes cannot be read from the store${inBrackets(fault ?? code)}: ` +
-      "keys that a node knows keep working for a while, others may not",
+      "cached keys keep working for a while, other keys may not",
     data: { store: "store" },
   }),
   store_changes_readable: () => ({

@@ -249,7 +249,7 @@ export const COMMANDS = {
   "audit": {
     flags: [...STORE_FLAGS, "changes", "limit", "cursor", "json"],
     about: "Recalculate the whole ledger and list every difference, or show who changed what",
-    help: { limit: "Most changes, up to 1000 (default: 50)" },
+    help: { limit: "Maximum number of changes, up to 1000 (default: 50)" },
     examples: ["sluice audit", "sluice audit --store sqlite:data/backup.db", "sluice audit --changes --limit 10"],
   },
   "models list": {

@@ -40,8 +40,10 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
 }
 
 function startText({ url }: { url: string }, always: string | undefined): string {
-  const when = always === undefined ? "faults as the last user text or the model id asks" : `always ${always}`;
-  return `Fault server at ${url}, ${when}. As an upstream:\n` +
+  const how = always === undefined
+    ? "which fails as the last user text or the model id requests"
+    : `which always answers with ${always}`;
+  return `Fault server at ${url}, ${how}. As an upstream:\n` +
     `  { "vendor": "openai-compatible", "base_url": "${url}/v1", "protocols": ["chat", "responses"] }\n`;
 }
 

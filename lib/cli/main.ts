@@ -34,7 +34,7 @@ export async function main(args: readonly string[], loadRoutes: LoadRoutes): Pro
       writeErr(`${error.message}\n`);
       return 1;
     }
-    // Not left to the runtime, whose report could show a password that a driver quotes. `writeErr` removes it.
+    // The runtime's own report could show a password that a driver quotes; `writeErr` removes it.
     writeErr(`${Deno.inspect(error)}\n`);
     return 1;
   }
@@ -97,7 +97,7 @@ async function load({ command, values }: Invocation): Promise<LoadedConfig> {
 }
 
 function usedText(members: readonly ReadableMember[]): string {
-  if (members.length === 0) return "none of it, but flags, variables and defaults";
+  if (members.length === 0) return "only flags, environment variables and defaults";
   return `only ${members.length === 1 ? "member" : "members"} ${members.map((member) => `"${member}"`).join(", ")}`;
 }
 

@@ -170,7 +170,8 @@ export function* embeddingProblems(file: JsonObject): Generator<string> {
     else if (known.dimensions !== dimensions) {
       yield formatProblem(
         [...path, "dimensions"],
-        `Vectors of the space "${space}" have ${known.dimensions} dimensions in ${known.firstModel}: one space has one length`,
+        `Vectors of the space "${space}" have ${known.dimensions} dimensions in ${known.firstModel}: all vectors of a ` +
+          "space need the same length",
       );
     }
   }

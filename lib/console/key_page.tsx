@@ -76,8 +76,8 @@ async function readKeyLimits(gateway: Gateway, { id, group: name, rules }: KeyRe
 }
 
 /**
- * Finds the key that a form is about. The form replaces all rules, and a second rotation ends the present secret, so
- * that neither may repeat or undo what another tab or operator has done.
+ * Finds the key that a form is about. The form replaces all rules, and a second rotation invalidates the current
+ * secret. So neither may repeat or undo the change of another tab or operator.
  * @throws {GatewayError} `invalid` if the key was changed after the page with the form was loaded
  */
 export async function findSeenKey(gateway: Gateway, nameOrId: string, fields: URLSearchParams): Promise<KeyRecord> {
@@ -129,7 +129,7 @@ function ChangeForms(
         <input type="hidden" name="action" value="rotate" />
         <input type="hidden" name="version" value={version} />
         <label>
-          The present secret stays valid for
+          The current secret stays valid for
           <input name="overlap" value="24h" size={6} />
         </label>
         <button type="submit">Rotate</button>

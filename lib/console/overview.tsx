@@ -114,7 +114,7 @@ async function figures(
     );
   } catch (error) {
     if (!(error instanceof PrunedEntriesError)) throw error;
-    return <p class="notice">{`${error.message}. Choose another period, or by model, key or group.`}</p>;
+    return <p class="notice">{`${error.message}. Choose another period, or group by model, key or group.`}</p>;
   }
 }
 

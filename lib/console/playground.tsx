@@ -138,7 +138,7 @@ function streamResults(start: (progress: Progress) => Promise<PlaygroundResult>[
         controller.close();
       } catch (error) {
         controller.error(
-          error instanceof GatewayError ? error : new Error("The request was given up", { cause: error }),
+          error instanceof GatewayError ? error : new Error("The request was aborted", { cause: error }),
         );
       }
     },

@@ -71,7 +71,7 @@ function endedPage(request: EndedRequest, sender: ChangeLine | undefined): Page 
         )}
         {request.max_tokens !== null && (
           <p class="notice warn">
-            {`The answer was limited to ${request.max_tokens} tokens, because the budget could not pay for more.`}
+            {`The answer was limited to ${request.max_tokens} tokens, because the budget did not cover more.`}
           </p>
         )}
         <Cards
@@ -169,8 +169,8 @@ function Attempts({ request }: { request: EndedRequest }): VNode {
 /** Returns the reason why a request lists no attempts. */
 function noAttempts({ ending, attempts }: EndedRequest): string {
   if (ending === "lost") return "Unknown: the process ended before the request did.";
-  if (attempts === 0) return "No upstream was asked.";
-  return ending === "failed" ? "The first upstream was asked." : "The first upstream answered.";
+  if (attempts === 0) return "No upstream was tried.";
+  return ending === "failed" ? "The first upstream was tried." : "The first upstream answered.";
 }
 
 function Ids({ request }: { request: EndedRequest }): VNode {

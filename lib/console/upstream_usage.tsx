@@ -47,11 +47,11 @@ export async function upstreamUsage(
             .concat(["#Cost there", "#Charged", "#Margin"])}
           rows={sumsByModel(sums).map((sum) => [sum.upstream, sum.model, ...figureCells(sum)])}
           total={["Total", "", ...figureCells(totalOf(sums))]}
-          empty="Nothing went to an upstream in this month."
+          empty="No requests were sent to upstreams in this month."
         />
         <CsvLink choice={choice} />
         <p class="dim">
-          The cost there is at the prices of the targets, and at the catalog's prices where a target has none.
+          Costs there are calculated at the prices of the target or, if it has none, at the catalog's prices.
         </p>
         {session.role === "admin" && upstreams.length > 0 && (
           <InvoiceForm session={session} month={month} upstreams={upstreams} />

@@ -18,6 +18,6 @@ export function checkClock(ahead: readonly number[]): Finding[] {
       `This machine's clock is ${text}`,
       "Synchronize it over the network (NTP): limits, budgets and expiry of keys depend on it",
     );
-  } else notes.ok(`The clock agrees with the upstreams (${ahead.length} asked)`);
+  } else notes.ok(`The clock agrees with the upstreams (${ahead.length} checked)`);
   return notes.found;
 }

@@ -98,9 +98,9 @@ export function noteTlsFailure(notes: Notes, where: string, error: unknown): voi
   notes.error(`TLS with ${where} fails: ${reasonOf(error)}`, advice);
 }
 
-/** Advice on the faults of TLS that another authority would not correct. */
+/** Advice on TLS faults that trusting another certificate authority would not correct. */
 const TLS_ADVICE: Readonly<Record<string, string>> = {
-  "no proper TLS": "It speaks no TLS there: correct the port of base_url, or begin it with http://",
+  "no proper TLS": "The host does not speak TLS on this port: correct the port of base_url, or begin it with http://",
   "certificate of another host": "Correct the host of base_url, or notify its operator",
   "certificate expired or not yet valid": "Renew it, or notify its operator; check the clock of this machine",
 };

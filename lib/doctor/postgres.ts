@@ -205,7 +205,7 @@ async function checkNotifications(notes: Notes, sql: Sql): Promise<void> {
     notes.ok("Its notifications arrive");
   } catch (error) {
     notes.warn(
-      `Its notifications do not arrive (${reasonOf(error)}): changes by other nodes take some seconds`,
+      `Its notifications do not arrive (${reasonOf(error)}): changes by other nodes take a few seconds`,
       "Connect to the server itself, or to a pooler in session mode",
     );
   }

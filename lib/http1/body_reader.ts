@@ -80,9 +80,9 @@ class CloseBody implements BodyReader {
 
 /** Longest extension after a chunk's size, in bytes. Extensions are ignored. */
 const MAX_EXTENSION_BYTES = 1024;
-/** Most bytes of all trailers. */
+/** Maximum number of bytes of all trailers. */
 const MAX_TRAILER_BYTES = 16 * 1024;
-/** Most hexadecimal digits of a chunk's size. Any such number is exact in a double. */
+/** Maximum number of hexadecimal digits of a chunk's size. Any such number is exact in a double. */
 const MAX_SIZE_DIGITS = 13;
 
 const LF = 10;
@@ -151,7 +151,7 @@ class ChunkedBody implements BodyReader {
         }
         if (byte === CR) this.#state = "size end";
         else if ((byte < 32 && byte !== TAB) || byte === 127) {
-          throw new MalformedResponse("A chunk's extension is broken");
+          throw new MalformedResponse("A chunk's extension is malformed");
         }
         return;
       case "size end":
@@ -176,7 +176,9 @@ class ChunkedBody implements BodyReader {
         return;
       case "trailer LF":
         expect(byte, LF);
-        if (this.#trailer !== "" && !TRAILER.test(this.#trailer)) throw new MalformedResponse("A trailer is no header");
+        if (this.#trailer !== "" && !TRAILER.test(this.#trailer)) {
+          throw new MalformedResponse("A trailer is not a header");
+        }
         this.#state = this.#trailer === "" ? "done" : "trailer";
         this.#trailer = "";
     }
@@ -190,7 +192,7 @@ class ChunkedBody implements BodyReader {
       return;
     }
     if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) {
-      throw new MalformedResponse("A chunk's size is no number");
+      throw new MalformedResponse("A chunk's size is not a number");
     }
     this.#state = byte === CR ? "size end" : "extension";
   }

@@ -35,7 +35,7 @@ const MALFORMED_MESSAGE = "Cannot read the upstream's answer: it is not proper H
 
 /**
  * If a reused connection ends within this time after the start of the request, the host was already closing it. In
- * milliseconds. The news of a closed connection arrives faster, and a model that has begun to work fails later.
+ * milliseconds. A host's close is noticed sooner than that, and a model that has begun to work fails later.
  */
 const STALE_MS = 1_000;
 

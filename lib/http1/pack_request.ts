@@ -56,7 +56,7 @@ function writeHead({ target, host, headers, closes }: UnpackedRequest, bodyBytes
   let head = `POST ${target} HTTP/1.1\r\nhost: ${host}\r\naccept-encoding: identity\r\nuser-agent: sluice\r\n`;
   for (const name in headers) {
     const value = headers[name] ?? "";
-    if (!VALUE.test(value)) throw new TypeError("Cannot write a request: a header cannot hold this");
+    if (!VALUE.test(value)) throw new TypeError("Cannot write the request: a header has an invalid character");
     head += `${name}: ${value}\r\n`;
   }
   if (closes) head += "connection: close\r\n";

@@ -90,7 +90,7 @@ export class RequestWriter {
       await this.connection.write(piece);
     }
     if (left === 0) return;
-    const error = new RangeError("Cannot send a body: it is not as long as it was said to be");
+    const error = new RangeError("Cannot send the body: its length differs from the announced one");
     this.#owner.broken(error);
     throw error;
   }
@@ -98,7 +98,7 @@ export class RequestWriter {
   async #pull(from: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {
     try {
       const { value, done } = await from.read();
-      if (this.#stopped) throw new Error("Cannot go on: the rest is not needed");
+      if (this.#stopped) throw new Error("Cannot send the rest of the body: the answer has ended");
       return done ? undefined : value;
     } catch (error) {
       if (!this.#stopped) this.#owner.broken(error);

@@ -3,9 +3,9 @@ import { Buffer } from "node:buffer";
 import type { ReceiveBuffer } from "./body_reader.ts";
 import { HttpVersionError, MalformedResponse } from "./errors.ts";
 
-/** Most bytes of one head. */
+/** Maximum number of bytes of one head. */
 export const HEAD_BYTES = 64 * 1024;
-/** Most headers of one head. */
+/** Maximum number of headers of one head. */
 export const HEAD_LINES = 256;
 /** Longest line of a head, in bytes. */
 export const LINE_BYTES = 16 * 1024;
@@ -135,7 +135,7 @@ export function parseHead(
 ): ResponseHead {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
   const [, minor, status] = HEAD.exec(text) ?? [];
-  if (status === undefined) throw new MalformedResponse("The head is not one of HTTP/1");
+  if (status === undefined) throw new MalformedResponse("The head is not an HTTP/1 head");
   // The status line comes before the headers, and the empty line and nothing after them.
   const lines = text.length > CHECKED_BYTES ? text.split("\r\n") : [];
   if (lines.length - 3 > HEAD_LINES || lines.some(({ length }) => length + 2 > LINE_BYTES)) {

@@ -4,10 +4,13 @@ import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts";
 
-/** Most pixels of an image that is decoded. They take 64 MB of memory, twice that of the largest generated image. */
+/**
+ * Maximum number of pixels of an image that is decoded. They take 64 MB of memory, twice that of the largest generated
+ * image.
+ */
 export const MAX_PIXELS = 16_777_216;
 
-/** Most requests that may wait for memory. */
+/** Maximum number of requests that may wait for memory. */
 const MAX_WAITING = 64;
 
 /** `retry-after` of refused requests, in milliseconds. */
@@ -37,8 +40,8 @@ export function countPixels(
   if (pixels <= maxPixels) return pixels;
   throw new GatewayError(
     "invalid",
-    `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the images it asks for ` +
-      `${pixels - uploads}, and together they may have ${maxPixels} (resource_limits.image_request_pixels)`,
+    `Cannot process ${pixels} pixels in one request: its uploads have ${uploads}, the requested images ` +
+      `${pixels - uploads}, and the maximum is ${maxPixels} (resource_limits.image_request_pixels)`,
     { param: uploads > pixels - uploads ? "image" : "n" },
   );
 }

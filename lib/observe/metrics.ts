@@ -57,7 +57,7 @@ export function requestMetrics(registry: MetricDeclarations): RequestMetrics {
     labels: ["endpoint", "model", "upstream", "status_class", "ending"],
   });
   const errors = registry.counter("sluice_errors_total", {
-    help: "Requests that ended with an error, by its kind.",
+    help: "Requests that ended with an error, by the kind of the error.",
     labels: ["kind"],
   });
   const tokens = registry.counter("sluice_tokens_total", {
@@ -100,7 +100,7 @@ export function requestMetrics(registry: MetricDeclarations): RequestMetrics {
     buckets: BUCKETS,
   });
   const breakerChanges = registry.counter("sluice_breaker_changes_total", {
-    help: "Changes of circuit breakers, by the upstream's own model id and the new state.",
+    help: "State changes of circuit breakers, by the upstream's own model id and the new state.",
     labels: ["upstream", "model", "state"],
   });
   return {
@@ -203,7 +203,7 @@ export function vitalMetrics(registry: MetricDeclarations, vitals: () => Vitals)
   gauge("sluice_open_streams", "Running streams.", (of) => of.openStreams);
   gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", (of) => of.heldBytes);
   gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", (of) => of.keptBytes);
-  gauge("sluice_ledger_queue", "Entries on their way into the ledger.", (of) => of.ledgerQueue);
+  gauge("sluice_ledger_queue", "Entries that are not yet durable in the ledger.", (of) => of.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", (of) => of.ledgerHealthy);
   gauge("sluice_store_up", "1 while the store of keys and the ledger answers, else 0.", (of) => of.storeUp);
   gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", (of) => of.journalEntries);
@@ -216,7 +216,7 @@ export function vitalMetrics(registry: MetricDeclarations, vitals: () => Vitals)
   );
   registry.read("sluice_breaker_state", {
     help:
-      "Targets by the upstream's own model id: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
+      "States of circuit breakers, by the upstream's own model id: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. Only the 150 worst.",
     labels: ["upstream", "model"],
     type: "gauge",
     maxSeries: MAX_BREAKERS,
@@ -225,7 +225,7 @@ export function vitalMetrics(registry: MetricDeclarations, vitals: () => Vitals)
   ofGroups(
     "sluice_group_budget_usd",
     ["group"],
-    "Budgets of groups, in USD. The 40 most used.",
+    "Budgets of groups, in USD. Only the 40 most used.",
     (of) => of.groupBudgets.map(totalOf),
   );
   ofGroups(
@@ -238,7 +238,7 @@ export function vitalMetrics(registry: MetricDeclarations, vitals: () => Vitals)
   ofGroups(
     "sluice_group_limit",
     limitLabels,
-    "Limits of groups, by unit. The 40 most used.",
+    "Limits of groups, by unit. Only the 40 most used.",
     (of) => of.groupLimits.map(totalOf),
   );
   ofGroups(

@@ -11,8 +11,9 @@ interface ResponseHeader {
 /** Request headers that the gateway reads, by name, with their meaning. No other header is read or passed on. */
 export const REQUEST_HEADERS = {
   "authorization": "`Bearer KEY`: the API key, or the admin key under /admin and for /metrics",
-  "x-api-key": "The API key under /anthropic. It goes before `authorization`",
-  "x-goog-api-key": "The API key under /v1beta. It goes before `key` in the query, and that before `authorization`",
+  "x-api-key": "The API key under /anthropic. It takes precedence over `authorization`",
+  "x-goog-api-key":
+    "The API key under /v1beta. It takes precedence over `key` in the query, and that over `authorization`",
   "content-type": "`application/json`, or `multipart/form-data` for image edits",
   "content-encoding": "Compression of a JSON body: `gzip` or `deflate`",
   "content-length": "Size of the body. A body that is too large is refused before it is read",

@@ -76,7 +76,7 @@ Deno.test("the end of a condition says whether a reload has removed the upstream
   }
 });
 
-Deno.test("alerts about stores and the ledger say what follows, and why", () => {
+Deno.test("alerts about stores and the ledger name the cause and the consequences", () => {
   const texts = [
     alertOf(line("limits_store_down", { policy: "local", cause: "OOM" }))?.text,
     alertOf(line("limits_store_down", { policy: "closed" }))?.text,
@@ -93,7 +93,7 @@ Deno.test("alerts about stores and the ledger say what follows, and why", () => 
     '(disk failed); the log has "ledger_failed"',
     "The store of keys and the ledger is unreachable (too many connections): cached keys keep working, requests with a " +
     "budget are refused",
-    "Keys or their changes cannot be read from the store (permission missing): keys that a node knows keep working for " +
-    "a while, others may not",
+    "Keys or their changes cannot be read from the store (permission missing): cached keys keep working for a " +
+    "while, other keys may not",
   ]);
 });

@@ -27,7 +27,7 @@ Deno.test("audit passes beside a gateway under load, and exits with 1 after a ma
     db.close();
     const failed = await run(["audit"], { folder });
     assertEquals(failed.code, 1);
-    assertMatch(failed.out, /^check entry 2 req_\w+: the check sum does not match this entry and the previous one$/m);
+    assertMatch(failed.out, /^check entry 2 req_\w+: the checksum does not match this entry and the previous one$/m);
     assertMatch(failed.out, /^cost entry 2 req_\w+: the cost is 0\.000068999999 USD, but .* give 0\.000069 USD$/m);
     assertMatch(
       failed.out,

@@ -73,7 +73,7 @@ Deno.test("a safe configuration has no warnings", () => {
 Deno.test("each warning names the member and what to do", () => {
   const cases: [file: JsonObject, lines: string[]][] = [
     [hosted({}), [
-      "upstreams.host.api_key: No key for a host that is not yours",
+      "upstreams.host.api_key: This public host has no key",
       "models[0].targets: No target is usable",
     ]],
     [keyed({ base_url: "http://api.example.com/v1" }), ['upstreams.host.base_url: Prompts and the key go to "api.']],
@@ -142,7 +142,7 @@ Deno.test("each warning names the member and what to do", () => {
     ],
     [{ models: [model({ expiration_date: "2026-11-20" })] }, ["models[0].expiration_date: 2026-11-20 is past"]],
     [{ models: [model({ limits: { tokens_per_minute: 1_279 } })] }, [
-      "models[0].limits.tokens_per_minute: 1279 are less than one usual request of about 1280 tokens",
+      "models[0].limits.tokens_per_minute: 1279 tokens are fewer than the 1280 of a typical request",
     ]],
     [{ groups: { team: { models: [] } } }, ["groups.team.models: None of the 4 models is allowed"]],
     [{ groups: { team: { models: ["acme/*"] } } }, ["groups.team.models: None of the 4 models is allowed"]],
@@ -155,7 +155,7 @@ Deno.test("each warning names the member and what to do", () => {
     [{ groups: { team: { models: ["sluice/embed"], limits: { tokens_per_minute: 1_280 } } } }, []],
     [
       { models: [model()], groups: { team: { models: ["acme/*"], price_factor: "2", budget: { usd: "0.37" } } } },
-      ['groups.team.budget.usd: 0.37 USD are less than one request of the largest size to "acme/one", up to 0.38 USD'],
+      ['groups.team.budget.usd: 0.37 USD do not cover the largest request to "acme/one", which costs up to 0.38 USD'],
     ],
     [
       { groups: { team: {} }, keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
@@ -164,8 +164,8 @@ Deno.test("each warning names the member and what to do", () => {
     [
       { keys: [{ name: "ci", key: { env: "CI_KEY" }, models: ["acme/*"], endpoints: [] }] },
       [
-        'keys[0].models: None of the models of group "default" remains',
-        'keys[0].endpoints: None of the endpoints of group "default" remains',
+        'keys[0].models: It allows no model that group "default" may use',
+        'keys[0].endpoints: It allows no endpoint that group "default" may call',
       ],
     ],
     [{ listen: { hostname: "0.0.0.0" } }, ['listen.hostname: "0.0.0.0" can be reached from other machines']],
@@ -181,7 +181,7 @@ Deno.test("each warning names the member and what to do", () => {
       'trusted_proxies[1]: "0.0.0.0/0" lets almost anyone',
       'trusted_proxies[2]: "::/0" lets almost anyone',
     ]],
-    [{ groups: { default: { ips: ["10.0.0.0/8"] } } }, ["trusted_proxies: Keys are limited to addresses, and every"]],
+    [{ groups: { default: { ips: ["10.0.0.0/8"] } } }, ["trusted_proxies: Keys are restricted to client addresses"]],
     [{ cors: { origins: ["http://app.example.com"] } }, ['cors.origins[0]: Pages of "http://app.example.com" are']],
     [{ resource_limits: { json_body_bytes: 1_000_000_000 } }, [
       "resource_limits.body_budget_bytes: 268435456 is less than 4 times `resource_limits.json_b",

@@ -20,7 +20,7 @@ Deno.test("fault serves until it is stopped, and prints statistics", async () =>
     assert(!done, out);
     out += value;
   }
-  assertMatch(out, /always status:503/);
+  assertMatch(out, /which always answers with status:503/);
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(out)?.[0] ?? "";
   const body = JSON.stringify({ model: "any", max_tokens: 5, messages: [{ role: "user", content: "Hello" }] });
   const response = await fetch(`${url}/v1/messages`, { method: "POST", body });

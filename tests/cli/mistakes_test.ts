@@ -107,7 +107,7 @@ Deno.test("health finds the running gateway although its configuration has mista
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, `{ "listen": { "po`);
     const half = await eventually(() => assertAlive({ folder, env: { SLUICE_PORT: port } }));
     assertEquals(half.out, alive.out);
-    assertStringIncludes(half.err, "this command uses none of it, but flags, variables and defaults\n");
+    assertStringIncludes(half.err, "this command uses only flags, environment variables and defaults\n");
     await gateway.stop();
     assertEquals((await run(["health"], { folder, env: { SLUICE_PORT: port } })).code, 1);
   }));

@@ -137,7 +137,7 @@ Deno.test("keys add and change warn about rules that match nothing, and apply th
     );
     assertMatch(added.out, /^sk-\S+\n$/);
     const changed = await run(["keys", "change", "ci", "--models", "nope/*"], { folder });
-    assertMatch(changed.err, /^Warning: models: None of the models of group "default" remains: list some of them\n$/);
+    assertMatch(changed.err, /^Warning: models: It allows no model that group "default" may use: list some of them\n$/);
     assertEquals([changed.code, (await run(["keys", "change", "ci", "--rpm", "5", "--models", "*"], { folder })).err], [
       0,
       "",

@@ -253,7 +253,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
           embedding: { dimensions, space: "s" },
         })),
       },
-      'models[1].embedding.dimensions: Vectors of the space "s" have 2 dimensions in models[0]: one space has one length',
+      'models[1].embedding.dimensions: Vectors of the space "s" have 2 dimensions in models[0]: all vectors of a space need the same length',
     ],
     [
       "an image model with a protocol of text",

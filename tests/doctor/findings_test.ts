@@ -26,10 +26,10 @@ function lines(findings: readonly Finding[]): string[] {
 Deno.test("a clock more than 5 s off the upstreams' is a warning, unless only one upstream differs", () => {
   const cases: [number[], string][] = [
     [[], ""],
-    [[0, 4_900], "ok: The clock agrees with the upstreams (2 asked)"],
+    [[0, 4_900], "ok: The clock agrees with the upstreams (2 checked)"],
     [[60_000, 61_000, 0], "warning: This machine's clock is 60.0 s behind the upstreams"],
     [[-60_000], "warning: This machine's clock is 60.0 s ahead of the upstreams"],
-    [[0, 0, 99_000], "ok: The clock agrees with the upstreams (3 asked)"],
+    [[0, 0, 99_000], "ok: The clock agrees with the upstreams (3 checked)"],
   ];
   for (const [ahead, line] of cases) assertEquals(lines(checkClock(ahead))[0] ?? "", line);
 });

@@ -260,5 +260,8 @@ Deno.test("a host without TLS at an https address is not a matter of trust", asy
   const { findings } = await look(hostOf({ vendor: "vllm", base_url }));
   const failed = findings.find(({ level }) => level === "error");
   assertMatch(failed?.what ?? "", /^TLS with 127\.0\.0\.1:\d+ fails/);
-  assertEquals(failed?.advice, "It speaks no TLS there: correct the port of base_url, or begin it with http://");
+  assertEquals(
+    failed?.advice,
+    "The host does not speak TLS on this port: correct the port of base_url, or begin it with http://",
+  );
 });

@@ -14,7 +14,7 @@ import {
 import { base64Of, join, png, pngHead } from "./image_files.ts";
 import { until } from "../support/soon.ts";
 
-/** A painter that takes the memory of this process. */
+/** An image model that works in this process and uses its memory. */
 function localPainter(script: Script): Painter {
   return Object.assign(painter(script), { isLocal: true });
 }
@@ -52,7 +52,7 @@ Deno.test("a request with too many pixels is a 400 with their number, read from 
   ]));
   const { param, message } = await errorOf(uploads);
   assertEquals([uploads.status, param], [400, "image"]);
-  assertStringIncludes(message, "Cannot work on 21048576 pixels in one request: its uploads have 20000000");
+  assertStringIncludes(message, "Cannot process 21048576 pixels in one request: its uploads have 20000000");
   const many = await gateway.generate({ size: "2048x2048", n: 5 });
   assertEquals([many.status, (await errorOf(many)).param], [400, "n"]);
   assertEquals(upstream.calls, []);
@@ -100,7 +100,7 @@ Deno.test("requests wait for pixels for a limited time, then get 503 with retry-
   }
 });
 
-Deno.test("an unread answer keeps its pixels until it is cut off", async () => {
+Deno.test("an unread answer keeps its pixels reserved until it is cut off", async () => {
   const image = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
   const upstream = localPainter(() => [{ type: "image", index: 0, base64: image }]);
   const resource_limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };

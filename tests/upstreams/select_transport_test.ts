@@ -17,7 +17,7 @@ import { failureOf, request } from "./transports.ts";
 const SETTINGS = "\0\0\0\x04\0\0\0\0\0";
 const GOAWAY = "\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
 
-/** A server in front of another that lets through HTTP/2 alone, and answers everything else with these bytes. */
+/** A server in front of another one that forwards only HTTP/2, and answers everything else with these bytes. */
 function startHttp2Only(
   behind: FakeUpstream,
   { refusal, marks = "PRI * HTTP/2.0" }: { refusal: string; marks?: string },
@@ -86,8 +86,8 @@ Deno.test("transportKindFor() chooses by host and setting", () => {
 
 Deno.test("a host with HTTP/2 only is switched to fetch, logged once", async () => {
   const refusals: [name: string, wire: string, reason: RegExp][] = [
-    ["SETTINGS", SETTINGS, /speaks HTTP\/2 alone/],
-    ["GOAWAY", GOAWAY, /speaks HTTP\/2 alone/],
+    ["SETTINGS", SETTINGS, /speaks only HTTP\/2/],
+    ["GOAWAY", GOAWAY, /speaks only HTTP\/2/],
     ["426 for h2c", `${UPGRADE}upgrade: h2c\r\n\r\n`, /upgrade to HTTP\/2/],
     ["426 for HTTP/2", `${UPGRADE}upgrade: TLS/1.2, HTTP/2.0\r\n\r\n`, /upgrade to HTTP\/2/],
   ];
@@ -218,6 +218,6 @@ Deno.test("the gateway answers from an HTTP/2-only host, and logs it once", asyn
     event: "transport_fallback",
     upstream: "one",
     to: "fetch",
-    reason: "The peer speaks HTTP/2 alone",
+    reason: "The peer speaks only HTTP/2",
   }]);
 });

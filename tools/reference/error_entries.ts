@@ -114,7 +114,7 @@ export const CODE_ENTRIES = {
     about: "No model has this id or alias, the key may not use it, or the vendor does not know it",
     see: "`GET /v1/models` with the same key; `sluice check` shows all models with their targets",
     act:
-      "Correct the id, add it to `models`, or allow it in the group. If the vendor does not know it, `sluice doctor` tells whether the `base_url` of its upstream lacks a path such as /v1 or /v1beta",
+      "Correct the id, add it to `models`, or allow it in the group. If the vendor does not know it, `sluice doctor` says whether the `base_url` of its upstream lacks a path such as /v1 or /v1beta",
   },
   context_length_exceeded: {
     about: "The prompt and the answer do not fit into the model's context window",
@@ -155,7 +155,7 @@ export const CODE_ENTRIES = {
     about:
       "The vendor refused the request with 403: your account may lack a permission, or the request names a file of another account",
     see: "The log line `target_failed` has the vendor's message",
-    act: "Check the rights of the key at the vendor. Other targets are tried first",
+    act: "Check the permissions of the key at the vendor. Other targets are tried first",
   },
   content_policy_violation: {
     about: "The vendor refused the request because of its content",

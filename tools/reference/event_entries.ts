@@ -32,7 +32,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
     see: "`sluice doctor` tries the key",
     act:
       "Put a valid key into the variable that `api_key` names, and restart the gateway. If the vendor accepts the old " +
-      "key again, a reload asks at once",
+      "key again, a reload sends a probe at once",
   },
   transport_fallback: {
     see: "[Vendors](reference/vendors.md) on connections",
@@ -46,7 +46,7 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   limits_not_released: { see: REDIS, act: "Nothing: the slot expires. If it continues, check Redis" },
   limits_store_down: {
     see: REDIS,
-    act: "Repair Redis or the network. `nodes.limits_outage` decides what nodes do meanwhile",
+    act: "Repair Redis or the network. `nodes.limits_outage` decides what nodes do until then",
   },
   limits_store_up: { see: REDIS, act: "Nothing: limits are shared again" },
   limits_session_ended: {

@@ -12,7 +12,7 @@ import type { AuditReport } from "./schemas.ts";
  */
 const LEASE_GRACE_MS = 300_000;
 
-/** Most restarts of a walk because pruning removed entries before it read them. */
+/** Maximum number of restarts of a walk because pruning removed entries before it read them. */
 const MAX_RESTARTS = 5;
 
 /** The start of a ledger without pruned entries. */
@@ -74,7 +74,7 @@ async function walkAll(
 ): Promise<{ walk: EntryWalk; findings: Findings }> {
   for (let restarts = 0;; restarts++) {
     const findings = new Findings();
-    const head = await findings.attempt("how far the sums have come", () => ledger.sumsHead());
+    const head = await findings.attempt("the position of the later sums", () => ledger.sumsHead());
     const walk = new EntryWalk(await readStart(ledger, findings), { head: head ?? NO_SUMS, findings });
     await walk.toEnd(ledger, pause);
     const { seq } = await readStart(ledger, new Findings());

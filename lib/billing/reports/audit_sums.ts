@@ -11,7 +11,7 @@ import { parseUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
 import type { AuditCounts } from "./schemas.ts";
 
-/** Most sums that are computed for each kind, about 150 MB: clients may invent users and tags. */
+/** Maximum number of sums that are computed for each kind, about 150 MB: clients may invent users and tags. */
 const MAX_SUMS = 300_000;
 
 /** Sums that are compared between two pauses. */
@@ -173,7 +173,7 @@ export async function checkLaterSums(
           message: `${sumName(table.step, step)}, ${
             (JSON.parse(name) as string[]).map((part) => JSON.stringify(part)).join(", ")
           }: ` +
-            `the entries add up to other sums of ${wrong.join(", ")}`,
+            `the entries add up to different values of ${wrong.join(", ")}`,
         });
       }
     }

@@ -8,7 +8,7 @@ import type { AuditCounts } from "./schemas.ts";
 /** Sums that are read and compared at a time. */
 const PAGE_SUMS = 500;
 
-/** Most sums that are computed, about 60 MB: clients may invent users. */
+/** Maximum number of sums that are computed, about 60 MB: clients may invent users. */
 const MAX_SUMS = 200_000;
 
 /** Numbers of compared sums. `alone`: those that can only be compared in part. */
@@ -71,7 +71,7 @@ export async function checkUsers(
         kind: "user_sum",
         message:
           `${periodText(sum)}, key "${sum.keyId}", end user "${sum.user}": the sum is ${formatUsd(stored)} USD, ` +
-          `the entries make ${formatUsd(computed)} USD`,
+          `the entries add up to ${formatUsd(computed)} USD`,
       });
     }
     await pause();

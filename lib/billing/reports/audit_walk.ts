@@ -116,7 +116,7 @@ export class EntryWalk {
         kind: "check",
         seq,
         id,
-        message: "the check sum does not match this entry and the previous one",
+        message: "the checksum does not match this entry and the previous one",
       });
     }
     // Frozen, so that the prices of a sheet that several entries of the page share are parsed once.

@@ -27,7 +27,7 @@ export const SOURCES: Readonly<Record<UsageSource, string>> = {
 /** Descriptions of whether the request went to the target that has its conversation in the prompt cache. */
 const AFFINITIES: Readonly<Record<Affinity, string>> = {
   hit: "hit, the target that answered this conversation before",
-  miss: "miss, the first request of this conversation, or the first after its time",
+  miss: "miss, the first request of this conversation, or the first after a long pause",
   moved: "moved, another target than the one that answered this conversation before",
 };
 
@@ -84,7 +84,7 @@ function endedFacts(request: EndedRequest): [string, string | null][] {
 }
 
 function outputLimitText({ max_tokens, requested_max_tokens }: EndedRequest): string | null {
-  if (max_tokens !== null) return `${grouped(max_tokens)} tokens: the budget could not pay for more`;
+  if (max_tokens !== null) return `${grouped(max_tokens)} tokens: the budget did not cover more`;
   return requested_max_tokens === null ? null : `${grouped(requested_max_tokens)} tokens: the client asked for no more`;
 }
 
@@ -95,7 +95,7 @@ function reasoningText({ reasoning, completion }: EndedRequest["tokens"]): strin
     : `${grouped(reasoning)} of the completion tokens`;
 }
 
-/** Least time outside of the attempts that is shown, in milliseconds. */
+/** Minimum time outside of the attempts that is shown, in milliseconds. */
 const MIN_OUTSIDE_MS = 1_000;
 
 /** Describes the time before the first output that no attempt took; empty if it is short or unknown. */

@@ -71,7 +71,7 @@ function limitReasonText(
   const rule = `${ownerText(scope, id, owners)} is limited to ${limitText(limit, unit)}${
     settingText(scope, "limits", reason, owners)
   }`;
-  if (ms === undefined) return `${rule}; the request needs ${needed}, so no wait helps`;
+  if (ms === undefined) return `${rule}; the request needs ${needed}, so waiting does not help`;
   // The end of a running request is unknown, so no time is named.
   if (unit === "concurrency") return `${rule}; a slot is free once one of the running requests ends`;
   const wait = `${secondsText(ms)} s later`;
@@ -149,14 +149,14 @@ const OUTCOME_TEXTS: Readonly<Record<string, string>> = {
   success: "answered",
   failure: "failed",
   unreachable: "no connection could be made",
-  limited: "its limit is reached",
-  overloaded: "it is overloaded",
-  key_refused: "it refuses the gateway's key",
-  rejected: "it rejected the request",
-  oversized: "its answer was too large",
-  broken: "its answer broke off",
+  limited: "at its limit",
+  overloaded: "overloaded",
+  key_refused: "refused the gateway's key",
+  rejected: "rejected the request",
+  oversized: "sent an answer that was too large",
+  broken: "broke off its answer",
   client_disconnected: "the client disconnected",
-  unfit: "it cannot take the request",
+  unfit: "cannot serve the request",
 };
 
 /** Formats one line for each attempt, with what followed it. */
@@ -185,7 +185,7 @@ function factsText({ status, code, message, retry_after_ms: ms, request_id }: Pa
 /** Formats one line for each target that was passed over. */
 export function skippedLines(targets: readonly TargetRefusal[]): string[] {
   return targets.map(({ upstream, model, why, wait_ms }) =>
-    `- ${upstream}, ${model}: not asked, ${SKIP_TEXTS[why]} (${secondsText(wait_ms)} s left)`
+    `- ${upstream}, ${model}: not tried, ${SKIP_TEXTS[why]} (${secondsText(wait_ms)} s left)`
   );
 }
 

@@ -78,13 +78,16 @@ function* rulesWarnings(
   if (rules.models !== undefined) {
     const allowed = ids.filter((id) => mayUse({ group, rules: {} }, id));
     if (!allowed.some((id) => mayUse({ group, rules }, id))) {
-      yield warning(pathText([...path, "models"]), `None of the models of group "${name}" remains: list some of them`);
+      yield warning(
+        pathText([...path, "models"]),
+        `It allows no model that group "${name}" may use: list some of them`,
+      );
     } else yield* globWarnings(rules.models, { path: [...path, "models"], ids: allowed });
   }
   if (rules.endpoints !== undefined && !ENDPOINTS.some((endpoint) => mayCall({ group, rules }, endpoint))) {
     yield warning(
       pathText([...path, "endpoints"]),
-      `None of the endpoints of group "${name}" remains: list some of them`,
+      `It allows no endpoint that group "${name}" may call: list some of them`,
     );
   }
 }

@@ -72,7 +72,7 @@ function tokenLimitWarnings(limits: Limits | undefined, { path, models }: OwnerS
   return limit >= fewest ? [] : [
     warning(
       pathText([...path, "tokens_per_minute"]),
-      `${limit} are less than one usual request of about ${fewest} tokens: raise it`,
+      `${limit} tokens are fewer than the ${fewest} of a typical request: raise the limit`,
     ),
   ];
 }
@@ -92,7 +92,7 @@ function budgetWarnings(
   return [
     warning(
       pathText([...path, "usd"]),
-      `${budget.usd} USD are less than one request of the largest size to "${dearest.id}", up to ` +
+      `${budget.usd} USD do not cover the largest request to "${dearest.id}", which costs up to ` +
         `${formatUsd(dearest.cost)} USD: raise it, or remove the model`,
     ),
   ];

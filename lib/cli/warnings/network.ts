@@ -46,7 +46,8 @@ function* proxyWarnings({ trusted_proxies, cors, groups, keys }: Config): Genera
   if (trusted_proxies.length === 0 && rules.some(({ ips }) => ips !== undefined)) {
     yield warning(
       "trusted_proxies",
-      "Keys are limited to addresses, and every client behind a proxy has the proxy's: list it, unless there is none",
+      "Keys are restricted to client addresses, but clients behind a proxy have the proxy's address: list the proxy, " +
+        "unless there is none",
     );
   }
   for (const [index, network] of trusted_proxies.entries()) {

@@ -32,7 +32,7 @@ export function* upstreamWarnings(config: Config): Generator<Warning> {
     const path = (member: string): string => pathText(["upstreams", name, member]);
     yield* addressWarnings(row, path("base_url"));
     if (lacksKey(row)) {
-      yield warning(path("api_key"), "No key for a host that is not yours: add one, unless the host needs none");
+      yield warning(path("api_key"), "This public host has no key: add one, unless it needs none");
     }
     if (!used.has(name)) {
       yield warning(pathText(["upstreams", name]), "No model uses it: add a target, or remove the upstream");

@@ -50,12 +50,12 @@ export function checkLastEntries(db: DatabaseSync): void {
   for (const entry of last) {
     const fits = previous === undefined ||
       (entry.seq === previous.seq + 1 && entry.check === checkSum(entry, previous.check));
-    if (!fits) throw new Error(`the file is damaged (the check sum of entry ${entry.seq} of the ledger does not fit)`);
+    if (!fits) throw new Error(`the file is damaged (the checksum of entry ${entry.seq} of the ledger does not fit)`);
     previous = { ...begin, seq: entry.seq, check: entry.check };
   }
 }
 
-/** Most problems that are reported. */
+/** Maximum number of problems that are reported. */
 const MAX_PROBLEMS = 20;
 
 /**

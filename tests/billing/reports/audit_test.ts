@@ -31,7 +31,7 @@ function withEntry(ledger: LedgerStore, seq: number, change: (entry: KeptEntry) 
   };
 }
 
-/** The ledger with its first sum of a day read as others. */
+/** The ledger, but with changed values in the first sum of a day. */
 function withFirstDay(ledger: LedgerStore, change: (sum: DaySum) => DaySum[]): LedgerStore {
   return {
     ...ledger,
@@ -347,7 +347,7 @@ Deno.test("auditLedger() yields to connections while it runs", async () => {
   assertEquals(await connected, false);
 });
 
-Deno.test("auditLedger() adds up what end users spent of their budgets anew", async () => {
+Deno.test("auditLedger() recomputes what end users spent of their budgets", async () => {
   const ledger = await ledgerOf(0);
   const day = dayOf(DAY_ONE);
   const users = Array.from({ length: 700 }, (_, index) => `u${index}`);
@@ -380,6 +380,8 @@ Deno.test("auditLedger() adds up what end users spent of their budgets anew", as
   assertEquals([more, less, lost].map(kinds), [["user_sum"], ["user_sum"], ["user_sum"]]);
   assertEquals(
     lost.differences[0]?.message,
-    `period from 2026-11-20, key "key_1", end user "u1": the sum is 0 USD, the entries make ${formatUsd(cost)} USD`,
+    `period from 2026-11-20, key "key_1", end user "u1": the sum is 0 USD, the entries add up to ${
+      formatUsd(cost)
+    } USD`,
   );
 });

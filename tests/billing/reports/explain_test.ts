@@ -224,7 +224,7 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
     ],
     [
       { code: "limit", limit: { scope: "model", id: "acme/one", unit: "tokens", limit: 5, needed: 9 } },
-      'model "acme/one" is limited to 5 tokens per minute (limits of the model); the request needs 9, so no wait helps',
+      'model "acme/one" is limited to 5 tokens per minute (limits of the model); the request needs 9, so waiting does not help',
     ],
     [
       { code: "budget", budget, set_by: "group" },
@@ -272,7 +272,7 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
       const line of [
         `Refused: ${sentence}`,
         "Dropped:      top_k, seed",
-        "Output limit: 1,300 tokens: the budget could not pay for more",
+        "Output limit: 1,300 tokens: the budget did not cover more",
         "User:         u 1",
         "Tags:         a, b",
       ]
@@ -327,7 +327,7 @@ Deno.test("explanationText() lists the attempts, and the reason for each next on
     `
 Attempts:
   1. one, acme/one: no connection could be made after 12 ms ("Cannot connect"); the upstream was tried again
-  2. one, acme/one: its limit is reached after 3 ms (status 429, slow, retry after 30 s); the next target was tried
+  2. one, acme/one: at its limit after 3 ms (status 429, slow, retry after 30 s); the next target was tried
   3. two, acme/one: failed after 5 ms (status 500, "oops"); the next model, acme/b, was tried
   4. two, acme/b: answered after 40 ms
 `,
@@ -338,6 +338,6 @@ Deno.test("explanationText() shows the limit at which an answer ended for the cl
   const limitOf = async (details: EntryDetails) =>
     /Output limit: (.*)/.exec(explanationText(await explain(entryOf({ ending: "length", details }))))?.[1];
   assertEquals(await limitOf({ requested_max_tokens: 1_600 }), "1,600 tokens: the client asked for no more");
-  assertEquals(await limitOf({ max_tokens: 20 }), "20 tokens: the budget could not pay for more");
+  assertEquals(await limitOf({ max_tokens: 20 }), "20 tokens: the budget did not cover more");
   assertEquals(await limitOf({}), undefined);
 });

@@ -106,7 +106,7 @@ test("upstreams that fail, recover or refuse the key are reported, for selected 
     await sent(down, up);
     answer = { status: 403, body: '{"error":{"message":"no access"}}' };
     await ask(gateway);
-    const right = 'Upstream "one" answered 403 for model "m": the gateway\'s key may lack a right';
+    const right = 'Upstream "one" answered 403 for model "m": the gateway\'s key may lack a permission';
     await sent(down, up, right);
     answer = { status: 401, body: '{"error":{"message":"wrong key"}}' };
     // A probe, which runs at most once per interval, discovers it.

@@ -259,7 +259,7 @@ Deno.test("an entry has the vendor's request id, and the targets that were passe
   assertEquals(last.skipped.map(({ upstream, why }) => [upstream, why]), [["first", "open"]]);
   assertMatch(
     explanationText(last),
-    /\nUpstream id: +vendor-17\n[^]*\nAttempts:\n {2}- first, acme\/one: not asked, its circuit breaker was open \(\d+(\.\d)? s left\)\n/,
+    /\nUpstream id: +vendor-17\n[^]*\nAttempts:\n {2}- first, acme\/one: not tried, its circuit breaker was open \(\d+(\.\d)? s left\)\n/,
   );
   assert((skipped?.wait_ms ?? 0) > 0);
 });
@@ -301,7 +301,7 @@ Deno.test("an answer that breaks off is explained like an attempt that failed be
       assertEquals([others, attempt?.outcome, attempt?.status], [[], "broken", status], protocol);
       assertEquals(attempt?.request_id, "vendor-1");
       assertMatch(attempt?.message ?? "", message);
-      assertMatch(explanationText(explanation), /its answer broke off after \d+ ms \(/);
+      assertMatch(explanationText(explanation), /broke off its answer after \d+ ms \(/);
       const [line, ...more] = gateway.logs.filter(({ event }) => event === "target_failed");
       assertEquals(more, []);
       assertEquals([`req_${line?.request_id}`, line?.status], [id, status], protocol);

@@ -64,7 +64,7 @@ async function bytesOf(path: string): Promise<Map<string, Uint8Array>> {
   const files = new Map<string, Uint8Array>();
   for (const end of ["", "-wal"]) {
     const bytes = await Deno.readFile(path + end).catch(() => undefined);
-    // A log without anything in it is none.
+    // An empty log counts as absent.
     if (bytes !== undefined && bytes.length > 0) files.set(end, bytes);
   }
   return files;
@@ -137,7 +137,7 @@ Deno.test("a file that fails its check stays unchanged in every mode", async () 
   const faults: [name: string, damage: (path: string) => void | Promise<void>, words: string][] = [
     ["an entry changed", (path) => {
       change(path, "DROP TRIGGER entries_stay; UPDATE entries SET cost = cost + 1 WHERE seq = 40");
-    }, "the check sum of entry 40 of the ledger does not fit"],
+    }, "the checksum of entry 40 of the ledger does not fit"],
     ["an index that lacks a row", (path) => {
       const page = rootOf(path, "entries_by_time");
       // The last byte of the page is the end of its first row.
