@@ -33,7 +33,7 @@ import { createReferenceCount, type ReferenceCount } from "./reference_count.ts"
  */
 export interface Gateway extends Upstreams {
   readonly config: Config;
-  /** The configuration in force, and its reload. */
+  /** The active configuration, and its reload. */
   readonly reloader: Reloader;
   readonly catalog: Catalog;
   /** Store of keys, ledger and answers that are kept for repeated requests. */
@@ -51,7 +51,7 @@ export interface Gateway extends Upstreams {
   readonly health: Health;
   /** Targets that answered recent conversations. */
   readonly conversations: ConversationTargets;
-  /** Tasks that go on after their clients have disconnected. */
+  /** Tasks that continue after their clients have disconnected. */
   readonly backgroundTasks: BackgroundTasks;
   /** Answers that are read to their end although their clients have disconnected. */
   readonly drains: DrainedRequests;
@@ -275,8 +275,8 @@ const STATE_AFTER = {
 } as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
 
 /**
- * Returns a log of the ledger that adds the path of the file at fault. A fault of a shared store is no reason for these
- * events, since its journal takes the entries then: theirs is the journal's.
+ * Returns a log for the ledger that adds the path of the failed file. With a shared store, these events are caused by
+ * its journal, because the journal takes the entries while the store fails.
  */
 function logWithPath({ store, nodes: { journal } }: Config, log: Gateway["log"]): Gateway["log"] {
   if (store.kind === "sqlite") {

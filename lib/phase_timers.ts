@@ -22,7 +22,7 @@ export interface Ticking extends UnorderedItem {
 
 /** Interval between two ticks, in milliseconds. */
 export const TICK_MS = 20;
-/** Lateness that a timer may have, in milliseconds. A caller with a deadline sets its phase that much shorter. */
+/** Maximum delay of a timer, in milliseconds. A caller with a deadline makes its phase shorter by this time. */
 export const MAX_LATE_MS = 2 * TICK_MS;
 
 /**
@@ -104,7 +104,7 @@ export class PhaseTimer implements Ticking {
     return Math.max(0, this.#elapsedMs);
   }
 
-  /** Ends the present phase; does nothing if there is none. */
+  /** Ends the current phase; does nothing if there is none. */
   stop(): void {
     this.#phase = undefined;
     this.#timers.delete(this);

@@ -17,8 +17,8 @@ export const LARGE_BODY_BYTES = 4_000_000;
 export const LONG_REQUEST_BYTES = 400_000;
 
 /**
- * Most characters of a text to read or write in one turn of the event loop: 1 million escapes of lone surrogates take
- * 10 ms.
+ * Maximum number of characters of a text to read or write in one turn of the event loop: 1 million escapes of lone
+ * surrogates take 10 ms.
  */
 export const LONG_TEXT_CHARS = 1_000_000;
 
@@ -31,15 +31,15 @@ export function runForKey<T>(keyId: string | undefined, call: () => T): T {
 }
 
 /**
- * Returns a function that calls others for the API key that the present computation is for. Streams need it, because the
- * server reads them outside the handler of their request.
+ * Returns a function that calls other functions on behalf of the API key of the current computation. Streams need it,
+ * because the server reads them outside the handler of their request.
  */
 export function keepKey(): <T>(call: () => T) => T {
   const keyId = owner.getStore();
   return (call) => owner.run(keyId, call);
 }
 
-/** A queue in which API keys take turns, so that none keeps others waiting. Items of one key stay in order. */
+/** A queue in which API keys take turns, so that no key delays the others for long. Items of one key stay in order. */
 export class TurnQueue<T> {
   /** Items by API key. The key whose turn is next is first. */
   readonly #owners: { key: string | undefined; items: T[] }[] = [];
@@ -108,8 +108,8 @@ export async function runSliced<T>(work: Generator<void, T>, signal?: AbortSigna
 }
 
 /**
- * Runs like `runSliced`, but begins in the present turn: for work that usually ends in its first slice. A turn takes 3
- * ms, so a thousand callers with short work would otherwise keep all others waiting for seconds.
+ * Runs like `runSliced`, but begins in the current turn of the event loop: for work that usually ends in its first
+ * slice. A turn takes 3 ms, so a thousand callers with short work would otherwise delay all others for seconds.
  */
 export async function runSlicedNow<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
   for (;; await yieldToEventLoop()) {

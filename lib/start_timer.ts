@@ -10,9 +10,9 @@ export function startTimer(run: () => void, ms: number): () => void {
 }
 
 /**
- * Number of timers that a timeout of a call to another process consists of. A stall of this process's event loop uses up
- * at most one of them: the other process may have received the call only after the stall, and its answer, which has
- * arrived, may not have been read yet.
+ * Number of consecutive timers that make up the timeout of a call to another process. A stall of this process's event
+ * loop uses up at most one of them: the other process may have received the call only after the stall, and its answer,
+ * which has arrived, may not have been read yet.
  */
 const TIMERS_PER_TIMEOUT = 8;
 

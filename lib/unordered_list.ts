@@ -24,7 +24,7 @@ export class UnorderedList<Item extends UnorderedItem> {
     item.at = this.#items.push(item) - 1;
   }
 
-  /** Removes an item; does nothing if it is in no list. */
+  /** Removes an item; does nothing if it is not in the list. */
   delete(item: Item): void {
     const last = this.#items.at(-1);
     if (item.at < 0 || last === undefined) return;

@@ -5,7 +5,7 @@ declare namespace Jsquash {
   type EncoderOptions = Readonly<Record<string, number | boolean>>;
 
   interface Encoder {
-    /** RGBA in, a file out; null or empty where it failed. All options have to be given. */
+    /** Encodes RGBA pixels to a file; null or empty after a failure. All options are required. */
     encode(
       pixels: Uint8Array,
       width: number,

@@ -2,9 +2,9 @@
 import { type Protocol, PROTOCOLS } from "../protocols/canonical/types.ts";
 
 /**
- * The way in which a client sends its API key. `bearer`: in `Authorization: Bearer`; other headers are ignored.
- * `api_key`: in `x-api-key`, or as `bearer`. `google_key`: in `x-goog-api-key`, or as `key` in the query, or as
- * `bearer`.
+ * The header or parameter in which a client sends its API key. `bearer`: in `Authorization: Bearer`; other headers are
+ * ignored. `api_key`: in `x-api-key`, or as `bearer`. `google_key`: in `x-goog-api-key`, or as `key` in the query, or
+ * as `bearer`.
  */
 export type Credential = "bearer" | "api_key" | "google_key";
 

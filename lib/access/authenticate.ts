@@ -19,7 +19,7 @@ const POSSIBLE_KEY = /^[\x21-\x7e]{1,256}$/;
 
 /** Options of an authentication. */
 export interface AuthenticationOptions {
-  /** The way in which the route takes the key. */
+  /** The credential that the route accepts. */
   credential: Credential;
   /** Returns the parameter `key` of the query, in which Google's clients may send the key; absent: none is read. */
   queryKey?: () => string | null;

@@ -114,8 +114,9 @@ export async function changeKey(
 }
 
 /**
- * Replaces the secret of a key. The current secret stays valid for `overlapMs`; one from an earlier rotation ends. Id,
- * group, rules and bill stay the same. Another rotation in the meantime is an error, because its secret would end.
+ * Replaces the secret of a key. The current secret stays valid for `overlapMs`; one from an earlier rotation becomes
+ * invalid. Id, group, rules and bill stay the same. Another rotation in the meantime is an error, because its secret
+ * would become invalid.
  * @param options `seen`: the hash of the secret that is replaced; absent: that of the current one
  * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured, revoked or expired one, or an
  * overlap that is too long

@@ -8,7 +8,7 @@ import { formatFrame } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
 import { readQuery, runReport } from "./request_input.ts";
 
-/** Most concurrent streams of a process: each one reads every new entry. */
+/** Maximum number of concurrent streams of a process: each one reads every new entry. */
 const MAX_STREAMS = 20;
 
 /** Pause between two reads of new requests, in milliseconds. */
@@ -74,11 +74,11 @@ async function* textsOf(
   // This id is where the tail begins, for a client that reconnects before its first event.
   yield `retry: ${RETRY_MS}\nid: ${tail.seq}\n\n`;
   while (!signal.aborted && monotonic() - begun < LONGEST_MS && await isStillOperator()) {
-    // While the store is out of reach there is nothing new; the stream goes on when it is back.
+    // While the store is unreachable there are no new entries; the stream continues when the store is back.
     const { requests, isEnd } = await tail.read().catch(() => ({ requests: [], isEnd: true }));
     if (requests.length > 0 || monotonic() - sentAt >= KEEP_ALIVE_MS) {
       sentAt = monotonic();
-      // An event without data moves the client's place and is not dispatched (WHATWG HTML, 9.2.6).
+      // An event without data updates the client's last event id and is not dispatched (WHATWG HTML, 9.2.6).
       yield requests.map((line) => `id: ${line.seq}\n${formatFrame({ event: "request", data: JSON.stringify(line) })}`)
         .join("") + `id: ${tail.seq}\n\n`;
     }

@@ -24,7 +24,7 @@ const RETENTION_MS = 30 * DAY_MS;
 /** Time after a log line in which lines that would create the same alert are ignored, in milliseconds. */
 const REPEAT_WINDOW_MS = 10_000;
 
-/** Most log lines that wait to become alerts, and most entries of each memory of former lines. */
+/** Maximum number of log lines that wait to become alerts, and of entries of each memory of former lines. */
 const MAX_QUEUED_LINES = 100;
 const MAX_REMEMBERED = 1_000;
 

@@ -24,10 +24,10 @@ const FIRST_CHECK_MS = 3_600_000;
 
 const ALL_PERCENT = 100;
 
-/** Most reported thresholds that are remembered, so that the store is asked only once about each. */
+/** Maximum number of reported thresholds that are remembered, so that the store is asked only once about each. */
 const MAX_REPORTED = 10_000;
 
-/** Most end users that one check reads: clients may invent users. */
+/** Maximum number of end users that one check reads: clients may invent users. */
 const MAX_USERS = 10_000;
 
 /** A key, a group, or an end user of a key with a budget. */

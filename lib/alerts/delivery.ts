@@ -12,7 +12,7 @@ import { SEND_MS } from "./webhook.ts";
 /** Lease of a claimed alert, in milliseconds: longer than one attempt. */
 const LEASE_MS = SEND_MS + 5_000;
 
-/** Most attempts per alert: about eight hours with their pauses. */
+/** Maximum number of attempts per alert: about eight hours with their pauses. */
 const MAX_ATTEMPTS = 55;
 
 /**

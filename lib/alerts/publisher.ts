@@ -30,10 +30,13 @@ type Adding = (to: AlertStore, isSent: boolean) => Promise<AddedAlert>;
 /** Stores alerts for delivery: in the store, or in memory while it is unreachable. */
 export class Publisher {
   readonly #fallback: AlertStore;
-  /** Ends that the store does not know yet, by subject. Until then, it would ignore the next start. */
+  /**
+   * Ends of conditions that are not in the store yet, by subject. Until the store has an end, it ignores the next
+   * start.
+   */
   readonly #ends = new Map<string, { add: Adding; isSent: boolean }>();
   #minute = 0;
-  /** The last type of each subject in this minute, and how often it has changed. */
+  /** The last type of each subject in this minute, and the number of times that it has changed. */
   readonly #changes = new Map<string, { type: string; count: number }>();
 
   /** @param fallback stores alerts while the store is unreachable */
@@ -59,7 +62,7 @@ export class Publisher {
     }
     if (await this.#recordEnd(subject, parts) && await isStored(add(parts.store, isWanted))) return;
     await add(this.#fallback, isWanted);
-    // After this start, the end before it would be misleading.
+    // The condition has started again, so an alert about its earlier end would be misleading.
     const end = this.#ends.get(subject);
     if (end !== undefined) end.isSent = false;
   }

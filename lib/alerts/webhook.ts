@@ -74,12 +74,12 @@ export function signatureOf(body: string, { secret, now }: { secret: string; now
   return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
 }
 
-/** The ends of what Mattermost reads as a mention or a link. Clients choose names of end users. */
+/** Characters after which Mattermost reads a mention or a link. Clients choose the names of end users. */
 const MENTION_OR_LINK = /(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}])|\](?=\()/gu;
 
 /**
- * Returns the body for Slack, in which &, < and > are markup and must be escaped. A space without width ends Mattermost's
- * mentions and links.
+ * Returns the body for Slack, in which &, < and > are markup and must be escaped. A zero-width space breaks
+ * Mattermost's mentions and links.
  */
 function slackText({ text }: AlertBody): string {
   const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")

@@ -24,7 +24,7 @@ import {
 } from "./prompt_parts.ts";
 import { COUNTED_AT_ONCE, type TokenCounter } from "../o200k/mod.ts";
 
-/** Work for a part besides that for its characters, as a number of characters: a prompt may have many short parts. */
+/** Fixed work per part, expressed as a number of characters: a prompt may have many short parts. */
 const WORK_PER_PART = 64;
 /** Base64 digits decoded between two pauses. Divisible by 4, because 4 digits make 3 bytes. */
 const DIGITS_PER_STEP = 65_536;

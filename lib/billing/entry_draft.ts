@@ -3,7 +3,7 @@ import type { Target } from "../catalog/model.ts";
 import type { TargetRefusal } from "../errors.ts";
 import type { Affinity, Entry, EntryAttempt, EntryDetails, EntryReason } from "../store/ledger.ts";
 
-/** Most attempts that an entry lists. */
+/** Maximum number of attempts that an entry lists. */
 const MAX_LISTED_ATTEMPTS = 16;
 
 /**

@@ -17,7 +17,7 @@ export interface EntryQueueParts {
   log: Log;
 }
 
-/** Most entries of one write. */
+/** Maximum number of entries of one write. */
 const MAX_BATCH = 256;
 /**
  * Under load, a write waits up to `MAX_GATHER_MS` for more entries: a write costs about 200,000 CPU cycles, each entry
@@ -66,7 +66,7 @@ export class EntryQueue {
   #writingSince = 0;
   #failing = false;
   #closing = false;
-  /** Most entries of the next write. */
+  /** Maximum number of entries of the next write. */
   #maxEntries = MAX_BATCH;
   #pauseMs = FIRST_PAUSE_MS;
   #successes = 0;

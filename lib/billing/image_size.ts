@@ -8,7 +8,7 @@ export interface ImageSize {
   type: "png" | "jpeg" | "gif" | "webp";
 }
 
-/** Most JPEG markers and fill bytes that are read in search of the size. Real files have a few dozen. */
+/** Maximum number of JPEG markers and fill bytes that are read in search of the size. Real files have a few dozen. */
 const MAX_MARKERS = 4096;
 
 /** Returns the byte at an offset; -1 past the end, or if the byte cannot be decoded. */

@@ -9,7 +9,7 @@ interface Sides {
   height: number;
 }
 
-/** Tokens along the longer side at high quality. Images of every quality are charged at it. */
+/** Tokens along the longer side at high quality. Images of every quality are charged at this number. */
 const TOKENS_OF_LONGER_SIDE = 96;
 
 /** The most expensive size that may be requested: the largest square. */

@@ -21,10 +21,10 @@ export interface LeasesParts {
 /** Renewals per lease: two may fail in a row without an effect. */
 const RENEWALS_PER_LEASE = 3;
 
-/** Most leases that one call renews. A call for all leases of a busy node could count as unanswered. */
+/** Maximum number of leases that one call renews. A call for all leases of a busy node could count as unanswered. */
 const RENEWED_PER_CALL = 1_000;
 
-/** Most exhausted budgets that are remembered, so that each is logged only once. */
+/** Maximum number of exhausted budgets that are remembered, so that each is logged only once. */
 const MAX_EXHAUSTED = 1_000;
 
 /** Lease of the hold of a request; times are Unix milliseconds. */
@@ -72,7 +72,7 @@ export class Leases {
       }
       return answer;
     } catch (cause) {
-      // The store may hold the amount although its answer was lost.
+      // The store may have made the hold although its answer was lost.
       lease.isRenewed = false;
       throw notEntered(cause);
     }
@@ -119,7 +119,7 @@ export class Leases {
     } finally {
       this.#runningSweeps--;
     }
-    // Not deleted earlier, because a renewal that seemed to fail may have reached the store.
+    // It is deleted only now, because a renewal that seemed to fail may have reached the store.
     for (const [id, { latestEnd }] of this.#leases) {
       if (latestEnd + this.#parts.leaseMs <= at) this.#leases.delete(id);
     }

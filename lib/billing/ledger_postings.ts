@@ -15,8 +15,8 @@ export interface LedgerPosting {
 }
 
 /**
- * Returns the postings of an entry, except those of 0. All of a held amount leaves `customer:held`: the cost goes to
- * `house:revenue`, and what remains goes back to the customer.
+ * Returns the postings of an entry, except those of 0. The whole held amount leaves `customer:held`: the cost goes to
+ * `house:revenue`, and the rest returns to the customer.
  * @throws {RangeError} for an inconsistent entry: a negative amount, a charge above the hold, or an overrun while part
  * of the hold is unspent
  */

@@ -32,7 +32,7 @@ export function formatUsd(amount: Amount): string {
 const DISPLAY_DECIMALS = 4;
 /** The smallest amount with these decimals, in 1e-12 USD. */
 const SMALLEST_DISPLAYED = 10n ** BigInt(DECIMALS - DISPLAY_DECIMALS);
-/** Half of it, for rounding. */
+/** Half of that amount, for rounding. */
 const HALF_DISPLAYED = 5n * 10n ** BigInt(DECIMALS - DISPLAY_DECIMALS - 1);
 
 /** Rounds a result of `formatUsd` to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */

@@ -5,16 +5,20 @@ import { inflateSync } from "node:zlib";
 /** Base64 digits that are searched between two pauses, and the overlap of two searches. Both are divisible by 4. */
 const DIGITS_PER_STEP = 1_048_576;
 const OVERLAP_DIGITS = 349_524;
-/** Most inflated bytes of one object stream. Real streams have 100 or 200 objects of some hundred bytes. */
+/**
+ * Maximum number of inflated bytes of one object stream. Real streams have 100 or 200 objects of a few hundred bytes.
+ */
 const MAX_STREAM_BYTES = 1_048_576;
-/** Most inflated bytes for all files of a prompt: about 80 ms of work. */
+/** Maximum number of inflated bytes for all files of a prompt: about 80 ms of work. */
 const MAX_INFLATED_BYTES = 16_777_216;
 /** Assumed bytes per page if no page object is found: scans have more, texts fewer. */
 const BYTES_PER_PAGE = 65_536;
 
 /** White space and comments between two tokens. */
 const GAP = String.raw`(?:[\0\s]|%[^\r\n]{0,40}[\r\n]){0,20}`;
-/** The references of an array. It ends at any name or object, which a bracket in a text would otherwise hide. */
+/**
+ * The references of an array. The match ends at any name or object: otherwise a bracket inside a text could hide them.
+ */
 const ARRAY = String.raw`(?:[^\]%/o]|%[^\r\n]*)*`;
 const NUMBER = String.raw`(?<!\d)(\d{1,10})\s{1,9}\d{1,5}\s{1,9}`;
 
@@ -45,9 +49,9 @@ const TREE = new RegExp(
 
 const REFERENCE = new RegExp(`${NUMBER}R`, "g");
 
-/** Most pages that count: more than any vendor reads. */
+/** Maximum number of pages that count: more than any vendor reads. */
 const MAX_PAGES = 10_000;
-/** Most levels of a tree of pages. Usual ones have two or three. */
+/** Maximum number of levels of a tree of pages. Usual ones have two or three. */
 const MAX_LEVELS = 64;
 
 /** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */
@@ -145,13 +149,13 @@ class PageTree {
     return most;
   }
 
-  /** Counts the leaves below an object. A file that was edited has several versions of it. */
+  /** Counts the leaves below an object. An edited file has several versions of an object. */
   #count(id: number, level: number): number {
     const known = this.#leaves.get(id);
     const versions = this.#children.get(id);
     if (known !== undefined || versions === undefined) return known ?? 1;
     if (level === MAX_LEVELS) return MAX_PAGES;
-    // A node inside itself has no end.
+    // A node that contains itself would be followed without end.
     this.#leaves.set(id, MAX_PAGES);
     let most = 0;
     for (const children of versions) {

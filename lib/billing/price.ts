@@ -250,7 +250,9 @@ export function readUsage(usage: TokenUsage): UsageReading {
   };
 }
 
-/** Returns whether a model can have read or written so many tokens in one request, if the number is known. */
+/**
+ * Returns whether a model can have read or written this number of tokens in one request; true if the number is unknown.
+ */
 function isPlausible(count = 0): boolean {
   return Number.isSafeInteger(count) && count >= 0 && count <= MAX_PLAUSIBLE_TOKENS;
 }

@@ -2,7 +2,7 @@
 import type { Log } from "../log_events.ts";
 import type { StartTimer } from "../start_timer.ts";
 
-/** Most entries of refused requests of one key in a window. */
+/** Maximum number of entries of refused requests of one key in a window. */
 const ENTRIES_PER_WINDOW = 600;
 
 const WINDOW_MS = 60_000;

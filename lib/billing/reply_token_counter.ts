@@ -18,7 +18,7 @@ const MAX_UNCOUNTED = 32_768;
 const PAUSE_ABOVE = 524_288;
 /** Memory overhead of a stored text, in UTF-16 code units. */
 const PART_OVERHEAD = 64;
-/** Least distance of a cut within a piece from the end of the inspected text, in UTF-16 code units. */
+/** Minimum distance of a cut within a piece from the end of the inspected text, in UTF-16 code units. */
 const CUT_MARGIN = 1024;
 /** Number of deltas that are joined into one string, since many small strings take more memory. */
 const JOINED_DELTAS = 256;

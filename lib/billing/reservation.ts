@@ -48,7 +48,10 @@ export interface AdmissionTerms {
 /** The terms that differ between the models of one request. */
 export type ModelTerms = Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">;
 
-/** Most attempts to hold a smaller amount: one for each of two budgets, and one because of concurrent requests. */
+/**
+ * Maximum number of attempts to hold a smaller amount: one for each of two budgets, and one because of concurrent
+ * requests.
+ */
 const MAX_REDUCTIONS = 3;
 
 /** Counts limit decisions. */

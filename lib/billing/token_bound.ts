@@ -27,24 +27,24 @@ import { unzippedBytes } from "./zip_size.ts";
 
 // Vendors add text of their own to a prompt. These bounds exceed the numbers that they publish and their known
 // templates.
-/** Most tokens that are added to a whole prompt: dates, system texts, answer formats. */
+/** Maximum number of tokens that are added to a whole prompt: dates, system texts, answer formats. */
 const PROMPT_FRAME_TOKENS = 256;
-/** Most tokens that are added for all tools together. Anthropic's tool instructions have up to 804. */
+/** Maximum number of tokens that are added for all tools together. Anthropic's tool instructions have up to 804. */
 const TOOLS_FRAME_TOKENS = 1024;
-/** Most tokens that are added to each message and each part of it: roles, ids, delimiters. */
+/** Maximum number of tokens that are added to each message and each part of it: roles, ids, delimiters. */
 const PART_FRAME_TOKENS = 16;
 
 /**
- * Most tokens of an image of any size. Anthropic's largest has 4,784, Gemini's 2,240; OpenAI counts 1,536 patches at up
- * to 2.46 tokens each. The operator pays for the few models above that, such as gpt-4o-mini with 5,667 tokens per tile,
- * as far as they exceed the hold.
+ * Maximum number of tokens of an image of any size. Anthropic's largest has 4,784, Gemini's 2,240; OpenAI counts 1,536
+ * patches at up to 2.46 tokens each. The operator pays for the few models above that, such as gpt-4o-mini with 5,667
+ * tokens per tile, as far as they exceed the hold.
  */
 const MAX_IMAGE_TOKENS = 5000;
 
 /** Expected output tokens if a request sets no maximum. Most answers are shorter. */
 const USUAL_OUTPUT_TOKENS = 1024;
 
-/** Fewest output tokens for which a request is shortened to fit its budget; below that it is refused. */
+/** Minimum number of output tokens for which a request is shortened to fit its budget; below that it is refused. */
 export const MIN_OUTPUT = 256;
 
 /** Result of `affordableOutput` if output is free: more tokens than any model writes. */

@@ -101,7 +101,7 @@ function cellOf(index: number, count: number, size: PixelSize): PixelSize & { x:
   const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
   const columns = Math.max(1, Math.min(count, Math.ceil(Math.sqrt(count * size.width / size.height) - 0.2)));
   const rows = Math.ceil(count / columns), row = Math.floor(index / columns);
-  /** Returns where the part with a number begins, of a length in several parts, and how long it is. */
+  /** Divides a length into parts, and returns the start and the length of the part `number`. */
   const part = (number: number, parts: number, length: number): [start: number, length: number] => {
     const start = Math.round(number * length / parts) + (number > 0 ? gap / 2 | 0 : 0);
     const end = Math.round((number + 1) * length / parts) - (parts > 1 ? gap : 0);

@@ -7,7 +7,7 @@ import type { Stage } from "./stage.ts";
 import { type Box, eachPixel, eachRow, lay, type Layer, shine } from "./surface.ts";
 
 const BLACK: Rgb = [0, 0, 0];
-/** Laid with a negative share, it brightens dark colours, too. */
+/** Darker than black, so that a layer with a negative share brightens dark colours, too. */
 const BELOW_BLACK: Rgb = [-0.4, -0.4, -0.4];
 
 /** A vertical gradient from the upper edge of the image to `bottom`, constant below. */

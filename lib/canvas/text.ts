@@ -14,7 +14,7 @@ export interface Block {
   height: number;
 }
 
-/** Most characters that are laid out: more than fit into any image. */
+/** Maximum number of characters that are laid out: more than fit into any image. */
 const MAX_CHARS = 1000;
 /** Height of a capital in the units of the font. */
 const CAPITAL = 10;

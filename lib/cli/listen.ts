@@ -98,7 +98,7 @@ class ReopenedServer implements Server {
   readonly addr: Deno.NetAddr;
   readonly #open: (port: number) => Deno.HttpServer<Deno.NetAddr>;
   readonly #parts: Pick<ListenParts, "drain"> & Pick<Gateway, "log">;
-  /** The servers with connections. Only the last one may have the port. */
+  /** Servers that may still have connections. Only the last one may listen on the port. */
   readonly #servers = new Set<Deno.HttpServer>();
   #cancelReopening = () => {};
   #isShutDown = false;
@@ -129,7 +129,7 @@ class ReopenedServer implements Server {
     if (this.#isShutDown) return;
     const { drain, log } = this.#parts;
     log({ level: "error", event: "listener_failed", port: this.addr.port, ...describeCause(cause) });
-    // This ends the connections without a request, whose descriptors may be those that are missing.
+    // This closes idle connections, which frees their file descriptors: the listener may have failed for lack of them.
     void drain.arrived().then(() => failed.shutdown()).finally(() => this.#servers.delete(failed));
     this.#reopenLater();
   }

@@ -1,4 +1,4 @@
-/** Compares configurations, and parts of them, with the secrets that they contain. */
+/** Compares configurations and parts of them, including the secrets that they contain. */
 import { createHash } from "node:crypto";
 import { Secret } from "../secret.ts";
 

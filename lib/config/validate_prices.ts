@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem, type Path } from "./problems.ts";
 import { objects, priceListsOf } from "./validate_models.ts";
 
-/** Most decimals of a price times a factor, so that every cost is a multiple of 1e-12 USD. */
+/** Maximum number of decimals of a price times a factor, so that every cost is a multiple of 1e-12 USD. */
 const MAX_DECIMALS = 12;
 
 interface Price {

@@ -1,5 +1,5 @@
 /**
- * Detects changes of the configuration file by polling, whether it is rewritten, replaced or linked anew.
+ * Detects changes of the configuration file by polling, whether it is rewritten, replaced, or a link to another file.
  *
  * Watching its folder would be unsafe: a watcher opens and closes every file that changes there, and POSIX drops all
  * locks of a process on a file when it closes any descriptor of that file. A store in the same folder would lose its
@@ -25,7 +25,7 @@ export interface WatchFileOptions {
 const SETTLE_MS = 100;
 /** A file that keeps changing is reported after this many checks. */
 const MAX_SETTLE_CHECKS = 4;
-/** Interval between two checks. A change is reported within a second; a check takes some microseconds. */
+/** Interval between two checks. A change is reported within a second; a check takes a few microseconds. */
 const CHECK_MS = 250;
 
 /**

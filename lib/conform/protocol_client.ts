@@ -38,7 +38,7 @@ interface ToolResult {
 /** Vendor whose form the errors of a protocol have. */
 export type VendorErrors = "openai" | "anthropic" | "google";
 
-/** A text protocol, as far as the suite must know it. */
+/** The facts about a text protocol that the suite needs. */
 export interface ProtocolForm<Answer extends PlainAnswer = PlainAnswer, Event = unknown> {
   part: TextPart;
   errors: VendorErrors;

@@ -186,8 +186,8 @@ div.copyable pre { margin: 0; }
 `;
 
 /**
- * The script of all pages, which shows times in the viewer's time zone, and ignores the second click on a button: only
- * the page after the first one has the secret of a new key, and a second rotation would end the present secret.
+ * The script of all pages. It shows times in the viewer's time zone, and ignores a second click on a button: only the
+ * answer to the first click shows the secret of a new key, and a second rotation would invalidate the current secret.
  */
 const COMMON_SCRIPT = `
 const thisYear = new Date().getFullYear();
@@ -198,7 +198,7 @@ document.addEventListener("submit", (event) => {
   if (performance.now() - sentAt < 2000) event.preventDefault();
   else sentAt = performance.now();
 });
-// A script that replaces a part of the page says so.
+// Scripts that replace a part of the page dispatch this event.
 document.addEventListener("shown", show);
 function show() {
   for (const time of document.querySelectorAll("time[datetime]")) {

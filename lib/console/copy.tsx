@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 
 /**
- * Shows a short text with a button that copies it. The script `copy.js` makes the button visible.
+ * Shows a short text with a button that copies the text. The script `copy.js` makes the button visible.
  * @param props `label`: name of the text for screen readers
  */
 export function Copyable({ text, label }: { text: string; label: string }): VNode {

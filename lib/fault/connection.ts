@@ -26,7 +26,7 @@ export interface FaultConnection {
   readonly signal: AbortSignal;
   /** Writes everything, as fast as the peer reads. @throws if the peer closed the connection */
   send(text: string | Uint8Array): Promise<void>;
-  /** Waits for a time in milliseconds; without one, for ever. @throws as soon as the peer closes the connection */
+  /** Waits for a time in milliseconds; without one, forever. @throws as soon as the peer closes the connection */
   wait(ms?: number): Promise<void>;
 }
 

@@ -170,7 +170,7 @@ function readCount(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Reads a number with a unit, such as `30s`, in terms of the unit 1; `undefined` if it is none. */
+/** Reads a number with a unit, such as `30s`, and converts it to the base unit; `undefined` if the text is not one. */
 function readAmount(text: string, units: Readonly<Record<string, number>>): number | undefined {
   const [, count = "", unit = ""] = /^(\d{1,6})([a-z]+)$/.exec(text) ?? [];
   const size = units[unit];

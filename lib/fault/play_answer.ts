@@ -252,7 +252,7 @@ async function sendHugeLine(connection: FaultConnection, bytes: number): Promise
   return "open";
 }
 
-/** Sends a number of zeros as a gzip file. A MiB of them is compressed once, so that any number of it is a part. */
+/** Sends a number of zeros as a gzip file. Compresses a MiB of zeros once, and sends that part repeatedly. */
 async function sendZeros(connection: FaultConnection, bytes: number): Promise<void> {
   const block = new Uint8Array(1024 ** 2);
   const compressed = compressPart(block);

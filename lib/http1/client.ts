@@ -10,7 +10,7 @@ import type { AddressPolicy } from "./dialer.ts";
 import type { HeaderFilter } from "./response_head.ts";
 import type { Http1Request, Http1Response } from "./types.ts";
 
-/** Most URLs whose routes are cached. */
+/** Maximum number of URLs whose routes are cached. */
 const MAX_ROUTES = 1_024;
 
 /** Connection pool and address of the requests to one URL. */
@@ -25,8 +25,8 @@ export interface Http1Options {
   /** Decides which addresses hosts may have. */
   addresses: AddressPolicy;
   /**
-   * Most idle connections per host. With 0, each request opens a new connection. That avoids requests on a connection
-   * which the host is just closing: their errors do not show whether the request has arrived.
+   * Maximum number of idle connections per host. With 0, each request opens a new connection. That avoids requests on a
+   * connection which the host is just closing: their errors do not show whether the request has arrived.
    */
   idleConnections?: number;
   /** Time that an idle connection is kept if its host announces no timeout, in milliseconds; absent: see pool.ts. */

@@ -22,8 +22,8 @@ export interface AddressPolicy {
 }
 
 /**
- * Most abandoned TLS handshakes at once. The runtime frees the socket of a handshake only when the handshake ends, so a
- * host that never answers would take one descriptor per request.
+ * Maximum number of abandoned TLS handshakes at the same time. The runtime frees the socket of a handshake only when
+ * the handshake ends, so a host that never answers would take one descriptor per request.
  */
 const MAX_ABANDONED = 64;
 /** Time after which an abandoned handshake is closed and no longer counts, in milliseconds. */

@@ -5,7 +5,7 @@ import { HEAD_BYTES } from "./response_head.ts";
 
 /** Limits of idle connections. */
 export interface PoolOptions {
-  /** Most idle connections. With 0, each request opens a new connection. */
+  /** Maximum number of idle connections. With 0, each request opens a new connection. */
   idleConnections: number;
   /** Longest idle time of a connection, in milliseconds; absent: `PLAIN_IDLE_MS` or `TLS_IDLE_MS`. */
   idleMs?: number | undefined;

@@ -8,8 +8,8 @@ import { checkPixels } from "./pixel_limits.ts";
 import type { ImageFormat } from "./types.ts";
 
 /**
- * Most scans of a JPEG. Progressive files have about ten. A scan of 30 bytes takes as long to decode as any other: 30 ms
- * for 16 million grey pixels.
+ * Maximum number of scans of a JPEG. Progressive files have about ten. A scan of 30 bytes takes as long to decode as
+ * any other: 30 ms for 16 million grey pixels.
  */
 const MAX_SCANS = 100;
 

@@ -6,16 +6,16 @@ import { GatewayError } from "../errors.ts";
 import { TurnQueue } from "../scheduler.ts";
 import type { CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
 
-/** Most workers. One core is left to the event loop, so a second worker needs a third core. */
+/** Maximum number of workers. One core is left to the event loop, so a second worker needs a third core. */
 const MAX_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
 /**
- * Most pixels of all running tasks: the largest upload and the largest image made from it. A larger task runs alone. A
- * pixel takes up to 25 bytes while it is decoded or encoded.
+ * Maximum number of pixels of all running tasks: the largest upload and the largest image made from it. A larger task
+ * runs alone. A pixel takes up to 25 bytes while it is decoded or encoded.
  */
 const MAX_RUNNING_PIXELS = 25_165_824;
 /** Pixels after which a worker is replaced, because V8 keeps unused WebAssembly memory for a long time. */
 const RENEWAL_PIXELS = 4_194_304;
-/** Most tasks in the queue. */
+/** Maximum number of tasks in the queue. */
 const MAX_WAITING = 256;
 /** `retry-after` of refused tasks, in milliseconds. */
 const RETRY_MS = 5_000;
@@ -42,7 +42,7 @@ export interface JobOptions {
   signal?: AbortSignal;
   /** Files that the task needs. Each is copied when the worker requests it. */
   files?: readonly Uint8Array<ArrayBuffer>[];
-  /** Most pixels that the task has in memory at once. */
+  /** Maximum number of pixels that the task has in memory at once. */
   pixels: number;
   /** Buffers that are transferred to the worker, so that they become unusable here. */
   transfer?: Transferable[];

@@ -16,16 +16,16 @@ import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 export interface IdempotencyLimits {
   /** Time that an answer is stored, in milliseconds. */
   windowMs: number;
-  /** Most bytes of all stored answers. */
+  /** Maximum number of bytes of all stored answers. */
   maxBytes: number;
   /**
-   * Most bytes of one stored answer. A larger one is recorded as done, without its body. Default: a quarter of
-   * `maxBytes`, at most 32 MiB.
+   * Maximum number of bytes of one stored answer. A larger one is recorded as done, without its body. Default: a
+   * quarter of `maxBytes`, at most 32 MiB.
    */
   maxAnswerBytes?: number;
-  /** Most records, with or without a body. Default: 20,000. */
+  /** Maximum number of records, with or without a body. Default: 20,000. */
   maxAnswers?: number;
-  /** Most repeats that may wait for one request. Default: 32. */
+  /** Maximum number of repeats that may wait for one request. Default: 32. */
   maxWaiting?: number;
   /** Longest wait for the first request, in milliseconds. Default: 15 minutes. */
   waitMs?: number;

@@ -24,7 +24,7 @@ export interface HeldClaim {
   readonly lost: AbortSignal;
   /** Releases the claim. Never rejects: if the store is unreachable, the lease runs out. */
   release(): Promise<void>;
-  /** Stops renewing the claim, so that its lease runs out. */
+  /** Stops renewing the claim, so that its lease expires. */
   stopRenewing(): void;
 }
 

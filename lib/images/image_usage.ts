@@ -36,7 +36,7 @@ export interface ImageCountOptions {
   chargesInputImages: boolean;
 }
 
-/** Most tokens that an upstream can plausibly report. Larger numbers count as 0. */
+/** Maximum number of tokens that an upstream can plausibly report. Larger numbers count as 0. */
 const MAX_REPORTED_TOKENS = 1_000_000_000;
 
 /** Counts images as they arrive. A failed image costs nothing. */

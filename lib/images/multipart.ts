@@ -10,9 +10,9 @@ import { readParameters } from "./header_parameters.ts";
 
 /** Limits on reading an upload. */
 export interface MultipartRules extends PartLimits {
-  /** Most bytes of the whole body. */
+  /** Maximum number of bytes of the whole body. */
   totalBytes: number;
-  /** Most parts of the form. */
+  /** Maximum number of parts of the form. */
   parts: number;
   /** Minimum speed of the body. */
   pace: BodyPace;

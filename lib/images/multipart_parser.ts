@@ -13,10 +13,10 @@ export interface PartSink {
   end(): void;
 }
 
-/** Most bytes of one part's header lines. */
+/** Maximum number of bytes of one part's header lines. */
 const MAX_HEAD_BYTES = 4096;
 
-/** Most bytes before the first boundary, and after the last one. */
+/** Maximum number of bytes before the first boundary, and after the last one. */
 const MAX_OUTER_BYTES = 4096;
 
 const CR = 13;

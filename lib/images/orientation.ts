@@ -1,9 +1,9 @@
 /** Reads the EXIF orientation from the header of an image file. Pixels are not decoded. */
 
-/** Most segments or chunks that are searched for EXIF data. Real files have a few dozen. */
+/** Maximum number of segments or chunks that are searched for EXIF data. Real files have a few dozen. */
 const MAX_PARTS = 4096;
 
-/** Most directory entries that are searched. Real files have a few dozen. */
+/** Maximum number of directory entries that are searched. Real files have a few dozen. */
 const MAX_ENTRIES = 512;
 
 /** Tag of the orientation in a TIFF directory. */

@@ -12,7 +12,7 @@ export interface PartHead {
   type: string;
 }
 
-/** Most header lines in one part. */
+/** Maximum number of header lines in one part. */
 const MAX_LINES = 16;
 
 const LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):(.*)$/;

@@ -10,7 +10,7 @@ import { imageSize } from "../billing/image_size.ts";
 import { orientationOf } from "./orientation.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 
-/** Most images of one edit. */
+/** Maximum number of images of one edit. */
 const MAX_IMAGES = 16;
 
 /** Text fields of `POST /v1/images/edits`, after numbers and booleans were parsed. Unknown fields are allowed. */
@@ -102,7 +102,7 @@ function scalarOf(name: string, value: FormDataEntryValue): Json {
   return value;
 }
 
-/** Most pixels of an upload. The limit protects the decoders. */
+/** Maximum number of pixels of an upload. The limit protects the decoders. */
 const MAX_PIXELS = 64_000_000;
 /** Longest side of an upload, in pixels. The limit protects the decoders. */
 const MAX_SIDE = 16_384;

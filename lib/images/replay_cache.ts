@@ -20,9 +20,9 @@ export interface ReplayCacheParts {
   now: () => number;
   /** Lifetime of a stored answer, in milliseconds. */
   windowMs: number;
-  /** Most bytes of all bodies. */
+  /** Maximum number of bytes of all bodies. */
   maxBytes: number;
-  /** Most bytes of one body; a larger answer is recorded without its body. */
+  /** Maximum number of bytes of one body; a larger answer is recorded without its body. */
   maxAnswerBytes: number;
   maxAnswers: number;
 }

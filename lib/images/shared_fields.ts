@@ -9,7 +9,7 @@ import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 /** Longest prompt, in characters. */
 const MAX_PROMPT_CHARS = 32_000;
 
-/** Most images of one request. */
+/** Maximum number of images of one request. */
 const MAX_IMAGES = 10;
 
 /** The operator's defaults. */

@@ -12,9 +12,9 @@ const MAX_SIDE = 3840;
 /** Largest aspect ratio. */
 const MAX_RATIO = 3;
 
-/** Fewest pixels of an image. */
+/** Minimum number of pixels of an image. */
 const MIN_PIXELS = 655_360;
-/** Most pixels of an image. */
+/** Maximum number of pixels of an image. */
 const MAX_PIXELS = 8_294_400;
 
 /** Size for `auto` without an uploaded image. */

@@ -17,9 +17,9 @@ import {
 } from "./lexer.ts";
 import { type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
 
-/** Most characters of a step, which takes less than a millisecond. */
+/** Maximum number of characters of a step, which takes less than a millisecond. */
 const STEP_CHARS = 32_768;
-/** Most values of a step. */
+/** Maximum number of values of a step. */
 const STEP_VALUES = 512;
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c, LETTER_U = 0x75;

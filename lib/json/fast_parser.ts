@@ -29,7 +29,7 @@ const WORDS: ReadonlyMap<number, Uint8Array> = new Map(
   ["true", "false", "null"].map((word) => [word.charCodeAt(0), new TextEncoder().encode(word)]),
 );
 
-/** Most digits of a number that is computed here. Such numbers are exact in a double. */
+/** Maximum number of digits of a number that is computed here. Such numbers are exact in a double. */
 const MAX_DIGITS = 15;
 
 /** The array or object around the current one; both are undefined around the outermost value. */

@@ -5,11 +5,11 @@ import type { RawSpans } from "./raw_spans.ts";
 
 /** Limits of a parser. */
 export interface JsonLimits {
-  /** Most levels of nested arrays and objects. */
+  /** Maximum number of levels of nested arrays and objects. */
   depth: number;
-  /** Most values of any kind in the whole text. */
+  /** Maximum number of values of any kind in the whole text. */
   nodes: number;
-  /** Most members of one object. */
+  /** Maximum number of members of one object. */
   keys: number;
   /** Number of outermost levels in whose objects duplicate names are errors; absent: two. */
   unique?: number;
@@ -64,7 +64,7 @@ export interface Member extends Span {
 
 /** Longest number, in characters. Every double can be written with fewer, and the time to read one is not linear. */
 const MAX_NUMBER_LENGTH = 1100;
-/** Most digits of a natural number that is certainly exact in a double. */
+/** Maximum number of digits of a natural number that is certainly exact in a double. */
 const EXACT_DIGITS = 15;
 
 const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, BACKSLASH = 0x5c;

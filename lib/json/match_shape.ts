@@ -78,7 +78,7 @@ const outerStates = new Int32Array(5 * 1024);
 
 /** Names without a shape in all open objects, those of the innermost object last. */
 const freeNames: string[] = [];
-/** Most names without a shape in one object. They are compared one by one. */
+/** Maximum number of names without a shape in one object. They are compared one by one. */
 const MAX_FREE_NAMES = 256;
 
 /**
@@ -256,7 +256,7 @@ function matchText(
   }
   if (isSealed) {
     if (isAt(SEAL_PREFIX_BYTES, start)) return -1;
-    // A search without an end would read up to a megabyte for each text.
+    // Without a bound, the search could read up to a megabyte for each text.
     if (bytes.subarray(start, end).includes(BACKSLASH)) return -1;
     if (length > 0) scanState.sealed++;
     scanState.sealedBytes += length;

@@ -13,7 +13,7 @@ import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "./v
 import { LARGE_BODY_BYTES, runSliced, runSlicedNow, runToEnd } from "../scheduler.ts";
 import { decodeUtf8, decodeUtf8Steps } from "../text.ts";
 
-/** Most values that are parsed at once. 20,000 new names, or raw numbers, take 25 ms. */
+/** Maximum number of values that are parsed at once. 20,000 new names, or raw numbers, take 25 ms. */
 const MAX_VALUES_AT_ONCE = 20_000;
 /** Longest text whose first slice is parsed without yielding before. The worst one, 22,000 times `-0`, takes 25 ms. */
 const SHORT_TEXT_CHARS = 65_536;

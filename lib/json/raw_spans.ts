@@ -36,7 +36,10 @@ export interface RawSpanSource {
 const MARK = "\x7f";
 const MARK_CODE = 0x7f;
 
-/** Most comparisons per span in the search for equal strings. Most strings are written in the order of the source. */
+/**
+ * Maximum number of comparisons per span in the search for equal strings. Most strings are written in the order of the
+ * source.
+ */
 const TRIES_PER_SPAN = 8;
 
 /** Size of the shared buffer for the written text without spans, in bytes. */

@@ -15,9 +15,9 @@ export interface ScanPlan {
   readonly shapes: ReadonlyMap<string, Shape>;
   /** Members without which the scan fails. */
   readonly needed: readonly string[];
-  /** Most prompt-cache marks of a body. */
+  /** Maximum number of prompt-cache marks of a body. */
   readonly maxMarks: number;
-  /** Most images of a body. */
+  /** Maximum number of images of a body. */
   readonly maxImages: number;
   /** Returns false for a model whose requests are decoded in any case. The scan stops then. */
   readonly isWanted: (model: string) => boolean;

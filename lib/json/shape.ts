@@ -36,9 +36,9 @@ export const SEAL_PREFIX = "sluice1.";
 /** The shape of an array. */
 export interface ListShape {
   readonly items: Shape;
-  /** Fewest entries. */
+  /** Minimum number of entries. */
   readonly min: number;
-  /** Most entries. */
+  /** Maximum number of entries. */
   readonly max: number;
 }
 

@@ -20,7 +20,7 @@ const { memory: { buffer }, find, input, output, outputBytes, slashes, tape: tap
 /** A text, or its UTF-8 without a byte order mark, possibly malformed. */
 export type Source = string | Uint8Array;
 
-/** Most bytes of a text. */
+/** Maximum number of bytes of a text. */
 export const MAX_BYTES = 1_048_576;
 /**
  * Longest text with characters beyond Latin-1, in characters. Encoding 60 KB of Chinese takes 50 µs, which is as long
@@ -30,7 +30,7 @@ const MAX_NON_LATIN1_LENGTH = 4_096;
 const NON_LATIN1 = /[^\0-\xff]/;
 /** Number of cached names. */
 const CACHED_NAMES = 1024;
-/** Most bytes of a cached name. */
+/** Maximum number of bytes of a cached name. */
 const NAME_BYTES = 32;
 
 /** The last source in UTF-8, followed by zeros. */
@@ -61,7 +61,7 @@ const replacedNames: (number | string)[] = [];
 const REPLACEMENT = "\ufffd";
 
 const encoder = new TextEncoder();
-/** Ignores no byte order mark: one at the start of a string belongs to the string. */
+/** Keeps byte order marks: one at the start of a string belongs to the string. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**

@@ -44,7 +44,7 @@ export function putMember(object: JsonObject, name: string, value: Json): void {
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Most members of an object that is created with hidden classes. */
+/** Maximum number of members of an object that is created with hidden classes. */
 const MAX_CLASS_MEMBERS = 32;
 
 /**

@@ -5,9 +5,9 @@ import { isRawNumber, type Json, type JsonObject } from "./values.ts";
 import { LONG_TEXT_CHARS, runSliced } from "../scheduler.ts";
 import { characterEnd } from "../text.ts";
 
-/** Most characters that one step writes, which takes less than a millisecond. */
+/** Maximum number of characters that one step writes, which takes less than a millisecond. */
 const STEP_CHARS = 32_768;
-/** Most values that one step writes. */
+/** Maximum number of values that one step writes. */
 const STEP_VALUES = 512;
 
 /** Writes each value as `writeJson`, in slices. */
@@ -58,7 +58,7 @@ export function* writeSteps(value: Json): Steps<string> {
   return writer.text();
 }
 
-/** Weight of a value besides its characters. */
+/** Fixed weight of a value, in addition to its characters. */
 export const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
 
 /** Writes one value in steps. */

@@ -30,7 +30,7 @@ const STORE_HEARTBEAT_MS = 2_000;
 /** Interval of attempts to reconnect, in milliseconds, plus or minus a fifth. */
 const RECONNECT_MS = 500;
 
-/** Most tries of one call, if Redis ends the session each time. */
+/** Maximum number of tries of one call, if Redis ends the session each time. */
 const MAX_TRIES = 3;
 
 /** The session of one node. The node keeps its name when it reconnects, so that its reservations survive an outage. */
@@ -243,8 +243,8 @@ export class NodeSession {
   }
 
   /**
-   * Enters the requests of crashed nodes into the ledger. Redis keeps them until then, so that another node enters them
-   * if this node crashes meanwhile.
+   * Enters the requests of crashed nodes into the ledger. Redis keeps the requests until then: if this node crashes
+   * too, another node enters them.
    */
   async #enterLost(): Promise<void> {
     const { enterLost, log } = this.#parts;

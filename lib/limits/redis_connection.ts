@@ -29,7 +29,9 @@ const CONNECT_TIMEOUT_MS = 2_000;
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
 
-/** Most turns of the event loop after a timeout in which replies that have already arrived are still read. */
+/**
+ * Maximum number of turns of the event loop after a timeout in which replies that have already arrived are still read.
+ */
 const MAX_CHECKS = 10;
 
 /** A connection. It never reconnects: after its loss, every call fails at once. */

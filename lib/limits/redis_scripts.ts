@@ -30,7 +30,7 @@ export const PREFIX = "sluice:{limits}:";
 /** Letters of the units in arguments and keys. */
 export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as const;
 
-/** Requests of an ended session that one script frees: some hundred microseconds of work. */
+/** Requests of an ended session that one script frees: a few hundred microseconds of work. */
 const FREED_PER_CALL = 200;
 
 /** Time after the last heartbeat until the keys of nodes expire, in milliseconds. */

@@ -1,6 +1,6 @@
 /** A hash table of a vocabulary's tokens by their bytes. Lookups allocate nothing. */
 
-/** Most ranks. A slot stores the rank in 18 bits, and all ones mean an empty slot. */
+/** Maximum number of ranks. A slot stores the rank in 18 bits, and all ones mean an empty slot. */
 const MAX_RANKS = 2 ** 18 - 1;
 const RANK_BITS = 18;
 const RANK_MASK = 2 ** RANK_BITS - 1;

@@ -7,7 +7,7 @@ import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vital
 import { Registry } from "./registry.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
-/** Those values of metrics that the observer does not know itself. */
+/** Values of metrics that the observer does not record itself. */
 export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"

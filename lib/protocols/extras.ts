@@ -89,7 +89,7 @@ export const HOSTS_MEMBERS: ExtrasTable["members"] = {
   preset: { asks: "vendor_state" },
   // LiteLLM: its members go before those of the request.
   extra_body: { asks: "unpriced" },
-  // vLLM: going before others. vLLM and SGLang: hosts that the server contacts. SGLang: code that it runs.
+  // vLLM: the request's priority. vLLM and SGLang: hosts that the server contacts. SGLang: code that the server runs.
   priority: { asks: "server" },
   kv_transfer_params: { asks: "server" },
   ec_transfer_params: { asks: "server" },

@@ -4,7 +4,7 @@ import { isObject, type Json } from "../json/mod.ts";
 import { redactSecrets, redactShapes } from "../redact.ts";
 import { stringOf } from "./members.ts";
 
-/** Most UTF-16 code units of a vendor's message that are logged. */
+/** Maximum number of UTF-16 code units of a vendor's message that are logged. */
 const LOGGED_MESSAGE = 300;
 
 /** Describes an error by its HTTP status and its body, or the event of an answer that it is in. */

@@ -28,7 +28,7 @@ export interface KeptItem {
 export interface RecallLimits {
   /** Lifetime of a response after its last use, in minutes. */
   minutes: number;
-  /** Most megabytes (1024 * 1024 bytes) of all responses. */
+  /** Maximum number of megabytes (1024 * 1024 bytes) of all responses. */
   megabytes: number;
 }
 

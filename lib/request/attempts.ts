@@ -141,7 +141,7 @@ function failureText({ message, cause }: GatewayError): string {
   return fault === undefined ? message : `${message}: ${fault}`;
 }
 
-/** Most targets whose last failure is kept. The oldest failure is removed first. */
+/** Maximum number of targets whose last failure is kept. The oldest failure is removed first. */
 const MAX_TARGETS = 1_000;
 
 /**
@@ -180,7 +180,7 @@ export function lastFailure(health: Health, target: TargetKey): TargetFailure | 
   return failures.get(health)?.get(targetName(target));
 }
 
-/** Fewest tokens of an answer whose speed is measured. The speed of shorter answers means nothing. */
+/** Minimum number of tokens of an answer whose speed is measured. The speed of shorter answers means nothing. */
 const MIN_MEASURED_TOKENS = 16;
 
 /** The facts that a target measurement needs about a stream. */

@@ -122,7 +122,7 @@ export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
   return candidates;
 }
 
-/** Returns the error for a request whose preferences exclude every target. SDKs are told not to retry. */
+/** Returns the error for a request whose preferences exclude every target. The error asks SDKs not to retry. */
 export function noTargetLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot satisfy the request's routing preferences: ${why}`, { final: true });
 }

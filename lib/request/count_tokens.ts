@@ -23,14 +23,15 @@ export function countingPermissions({ caller }: RouteContext): ClientPermissions
 }
 
 /**
- * Most prompts of a queue that are counted in slices at a time. Requests with long bodies of other keys wait for a slice
- * of each of them at each of their own steps: 100 prompts of 350 KB delayed a request of 600 KB from 0.1 to 6 seconds.
+ * Maximum number of prompts of a queue that are counted concurrently. Counts run in slices, and a request with a long
+ * body waits for one slice of each count at each of its own steps: 100 prompts of 350 KB delayed a request of 600 KB
+ * from 0.1 to 6 seconds.
  */
 const MAX_COUNTS = 4;
 
-/** The prompts of all keys that are counted in slices wait here. */
+/** The queue of the prompts of all keys that are counted in slices. */
 const counts = countQueue();
-/** Longer prompts wait apart: each may take many seconds, for which others would wait. */
+/** Longer prompts have a separate queue: each may take many seconds, and would delay the others. */
 const longCounts = countQueue();
 
 function countQueue(): AdmissionQueue {

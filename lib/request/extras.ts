@@ -181,7 +181,10 @@ const ROUTING_MEMBERS: ReadonlySet<string> = new Set(["model", "models", "provid
 /** The parts of a caller that decide what it may use. */
 export type ExtrasCaller = Pick<Caller, "group" | "groupName" | "rules">;
 
-/** Most members and tools that are removed from one body. Removing 72,000 blocked the event loop for 130 ms. */
+/**
+ * Maximum number of members and tools that are removed from one body. Removing 72,000 blocked the event loop for 130
+ * ms.
+ */
 const MAX_REMOVALS = 1_000;
 
 /** Decides which extras of one request are permitted, and records those that are granted and those that are removed. */

@@ -183,7 +183,7 @@ const TAGS_HEADER = "x-sluice-tags";
 
 /** Longest tag, in characters. */
 const MAX_TAG_LENGTH = 64;
-/** Most tags of a request. */
+/** Maximum number of tags of a request. */
 const MAX_TAGS = 10;
 
 /** Reads the end user and the tags from the headers. @throws {GatewayError} `invalid` if a header is malformed */

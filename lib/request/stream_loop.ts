@@ -46,10 +46,15 @@ export interface StreamLoopOptions {
   unreadMs: number;
 }
 
-/** Most characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60 ms. */
+/**
+ * Maximum number of characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60
+ * ms.
+ */
 const MAX_CHUNK_LENGTH = 262_144;
 
-/** Most characters of frames that may wait for an answer's first event. More of them commit to the target. */
+/**
+ * Maximum number of characters of frames that may wait for an answer's first event. More of them commit to the target.
+ */
 const MAX_OPENING_LENGTH = 1_048_576;
 /** Memory of a frame besides its data, and of a step besides its frames, in characters. */
 const OVERHEAD_LENGTH = 100;
@@ -62,7 +67,7 @@ const OVERHEAD_LENGTH = 100;
 const CLIENT_DELAY_SHARE = 0.1;
 const CLIENT_DELAY_MS = 1_000;
 
-/** The outcome of a wait that took too long. */
+/** The outcome of a wait that timed out. */
 const LATE = Symbol("late");
 
 /**

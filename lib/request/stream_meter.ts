@@ -15,9 +15,9 @@ import type { AnswerFacts } from "./client_disconnect.ts";
 import type { OtherAnswers } from "./other_answers.ts";
 import { CLIENT_DISCONNECTED, failDisconnected, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
-/** Most frames that are held back, so that a flood of frames cannot fill the memory. */
+/** Maximum number of frames that are held back, so that a flood of frames cannot fill the memory. */
 const MAX_HELD_FRAMES = 1_024;
-/** Most characters of the frames that are held back. */
+/** Maximum number of characters of the frames that are held back. */
 const MAX_HELD_LENGTH = 1_048_576;
 
 /** Options of a stream meter. */
@@ -54,7 +54,7 @@ export class StreamMeter {
   readonly #hostedCalls: HostedCalls | undefined;
   /** Events of steps that were read but not yet sent. */
   readonly #unsent: (readonly ReplyEvent[])[] = [];
-  /** Token counting that lags far behind the answer. */
+  /** Token counting that is far behind the answer. */
   #behind: Promise<void> | undefined;
   /** Held frames: a frame with usage that may be the last one, and all later frames. */
   #held: Frame[] = [];

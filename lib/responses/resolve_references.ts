@@ -13,13 +13,13 @@ const MAX_REFERENCE_LENGTH = 1_024;
 /** Longest reasoning without its content: a summary. */
 const MAX_REASONING_LENGTH = 262_144;
 
-/** Most searches for reasoning that is not stored, since each may ask Redis. The rest is sent as it is. */
+/** Maximum number of searches for reasoning that is not stored, since each may ask Redis. The rest is sent as it is. */
 const MAX_UNKNOWN_REASONING = 256;
 
 /** Longest id in an error. */
 const MAX_SHOWN_LENGTH = 128;
 
-/** Most earlier responses of a conversation. */
+/** Maximum number of earlier responses of a conversation. */
 const MAX_CHAIN_LENGTH = 10_000;
 
 /** Responses of a chain that are found before yielding to the event loop. */
@@ -29,7 +29,8 @@ const RESPONSES_PER_SLICE = 256;
 const ITEMS_PER_SLICE = 1_000;
 
 /**
- * Most compactions of one request. Clients need only one, since it replaces everything before; decrypting takes 0.1 ms.
+ * Maximum number of compactions of one request. Clients need only one, since it replaces everything before; decrypting
+ * takes 0.1 ms.
  */
 const MAX_COMPACTIONS = 64;
 

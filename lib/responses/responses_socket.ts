@@ -27,13 +27,13 @@ const PONG_SECONDS = 60;
 /** Longest lifetime of a connection, as at OpenAI, in milliseconds. */
 const MAX_AGE_MS = 3_600_000;
 
-/** Most concurrent streams of one connection. */
+/** Maximum number of concurrent streams of one connection. */
 const MAX_STREAMS = 8;
 
-/** Most queued messages of one stream. */
+/** Maximum number of queued messages of one stream. */
 const MAX_WAITING = 64;
 
-/** Most messages of a connection that are not yet read. Above that, it is closed. */
+/** Maximum number of messages of a connection that are not yet read. Above that, it is closed. */
 const MAX_UNREAD = 128;
 
 /**
@@ -45,7 +45,7 @@ const READ_INTERVAL_MS = 2;
 /** Time at which the last message was read when it arrived, on any connection. */
 let lastReadAt = -Infinity;
 
-/** Most unsent bytes of a connection. Above that, no further event or message is read. */
+/** Maximum number of unsent bytes of a connection. Above that, no further event or message is read. */
 const MAX_BUFFERED_BYTES = 1_048_576;
 /** Interval at which the unsent bytes are checked, in milliseconds. */
 const POLL_MS = 10;
@@ -96,7 +96,7 @@ interface SocketOptions {
   keyId: string;
   /** Responses that only this connection can refer to. */
   local: LocalResponses;
-  /** Most bytes of a message, and of all queued messages, which take two bytes per UTF-16 code unit. */
+  /** Maximum number of bytes of a message, and of all queued messages, which take two bytes per UTF-16 code unit. */
   maxBytes: number;
   /** Longest idle time, in milliseconds. */
   idleMs: number;

@@ -9,11 +9,11 @@ import { checkSpellings } from "./check_spellings.ts";
 import type { EmbeddingInput, EmbeddingsRequest } from "./types.ts";
 
 /**
- * Most inputs of a request. OpenAI: "any array must be 2048 dimensions or less"
+ * Maximum number of inputs of a request. OpenAI: "any array must be 2048 dimensions or less"
  * (https://platform.openai.com/docs/api-reference/embeddings/create).
  */
 const MAX_INPUTS = 2_048;
-/** Most token ids of an input: OpenAI's limit of tokens per input, from the same page. */
+/** Maximum number of token ids of an input: OpenAI's limit of tokens per input, from the same page. */
 const MAX_TOKEN_IDS = 8_192;
 
 /** Largest id of a token. No vocabulary is larger. */

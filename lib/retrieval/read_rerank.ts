@@ -6,7 +6,10 @@ import type { JsonBody } from "../server/body.ts";
 import { checkSpellings } from "./check_spellings.ts";
 import type { RerankRequest } from "./types.ts";
 
-/** Most documents of a request. Cohere advises against more than 1,000 (https://docs.cohere.com/reference/rerank). */
+/**
+ * Maximum number of documents of a request. Cohere advises against more than 1,000
+ * (https://docs.cohere.com/reference/rerank).
+ */
 const MAX_DOCUMENTS = 2_048;
 
 /**

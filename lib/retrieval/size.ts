@@ -6,7 +6,7 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { EmbeddingInput, RetrievalRequest } from "./types.ts";
 
-/** Most tokens that a model adds to one input, such as delimiters and task instructions. */
+/** Maximum number of tokens that a model adds to one input, such as delimiters and task instructions. */
 const INPUT_OVERHEAD = 16;
 
 /** Documents per search, as in Cohere's search unit (https://cohere.com/pricing). */
@@ -21,9 +21,9 @@ const CHARS_PER_SLICE = 32_768;
 export interface RetrievalSize {
   /** Expected tokens, for limits. */
   expected: number;
-  /** Most tokens that can be billed. */
+  /** Maximum number of tokens that can be billed. */
   maxTokens: number;
-  /** Most searches that can be billed; 0 for embeddings. */
+  /** Maximum number of searches that can be billed; 0 for embeddings. */
   maxSearches: number;
 }
 
@@ -94,7 +94,7 @@ export async function countRequest(request: RetrievalRequest, model: Model): Pro
   return sum;
 }
 
-/** Returns the searches of a request whose upstream reports none. */
+/** Returns the number of searches of a request whose upstream reports none. */
 export function countSearches({ documents }: { documents: readonly string[] }): number {
   return Math.ceil(documents.length / SEARCH_DOCUMENTS);
 }

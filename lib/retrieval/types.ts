@@ -26,7 +26,7 @@ export interface RerankRequest {
   body: RetrievalBody;
   query: string;
   documents: readonly string[];
-  /** Most results; absent: all. */
+  /** Maximum number of results; absent: all. */
   topN?: number;
   /** True if the results repeat the documents. */
   returnDocuments: boolean;

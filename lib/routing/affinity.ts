@@ -6,9 +6,9 @@
 import { createHash } from "node:crypto";
 import { type TargetKey, targetName } from "./health.ts";
 
-/** Most conversations that are remembered for one API key. */
+/** Maximum number of conversations that are remembered for one API key. */
 const MAX_PER_KEY = 2_000;
-/** Most conversations that are remembered for all API keys. */
+/** Maximum number of conversations that are remembered for all API keys. */
 const MAX_CONVERSATIONS = 50_000;
 
 /** Returns the hash of the texts that identify a conversation. */

@@ -200,7 +200,7 @@ function compareSeverity(a: ScopeState, b: ScopeState): number {
   return SEVERITY.indexOf(b.state) - SEVERITY.indexOf(a.state);
 }
 
-/** Most client keys with a scope of their own at one target. */
+/** Maximum number of client keys with a scope of their own at one target. */
 const MAX_KEYS = 32;
 
 /**

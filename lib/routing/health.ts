@@ -15,7 +15,7 @@ import type { HealthTracker } from "./health_tracker.ts";
 export interface BreakerOptions {
   /** Time that an outcome counts, in milliseconds. */
   windowMs: number;
-  /** Fewest requests in the window for which `failureShare` applies. */
+  /** Minimum number of requests in the window for which `failureShare` applies. */
   minSamples: number;
   /** Share of failures, from 0 to 1, that opens the breaker. */
   failureShare: number;

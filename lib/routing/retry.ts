@@ -11,7 +11,7 @@ const MAX_BACKOFF_MS = 2_000;
 /** Longest total time that one request waits for targets, in milliseconds. */
 const MAX_WAIT_MS = 5_000;
 
-/** Most unavailable targets that are reported for one request. */
+/** Maximum number of unavailable targets that are reported for one request. */
 const MAX_REPORTED_TARGETS = 8;
 
 const SUCCESS = { type: "success" } as const;
@@ -40,7 +40,7 @@ export interface AttemptOptions<T> {
   /** Client key of the request. */
   key: string;
   health: Health;
-  /** Most attempts. Repeats at a target leave enough attempts for the targets that were not tried yet. */
+  /** Maximum number of attempts. Repeats at a target leave enough attempts for the targets that were not tried yet. */
   maxAttempts: number;
   /** Time within which the last attempt must begin, in milliseconds. */
   deadlineMs: number;

@@ -29,7 +29,7 @@ export class TargetHealth {
   readonly firstMs = new SpeedSamples();
   readonly tokensPerSecond = new SpeedSamples();
   readonly retryBudget = new RetryBudget();
-  /** True once no model has the target any more. */
+  /** True once no model uses the target any more. */
   isRemoved = false;
   /** Failures since the last success. */
   streak = new FailureStreak();

@@ -57,7 +57,7 @@ function sum(counts: Float64Array): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** Most keys in a streak. Failures of further keys are not counted. */
+/** Maximum number of keys in a streak. Failures of further keys are not counted. */
 const MAX_KEYS = 64;
 
 /** Failures of a target since its last success, by the client key whose request failed. */
@@ -87,7 +87,7 @@ export class FailureStreak {
   }
 }
 
-/** Most attempts that are stored. */
+/** Maximum number of attempts that are stored. */
 const MAX_ATTEMPTS = 20;
 
 /** The last attempts at a target, the oldest first. */
@@ -110,7 +110,7 @@ export class RecentAttempts {
   }
 }
 
-/** Most measurements that are stored. */
+/** Maximum number of measurements that are stored. */
 const MAX_SAMPLES = 64;
 /** Time that a measurement counts, in milliseconds. */
 const SAMPLE_MS = 300_000;
@@ -148,7 +148,7 @@ function rank(count: number, share: number): number {
   return Math.max(0, Math.ceil(count * share) - 1);
 }
 
-/** Most tokens of a bucket, and its tokens at the start. */
+/** Maximum number of tokens of a bucket, and its tokens at the start. */
 const MAX_TOKENS = 10;
 /** Tokens that are added per second, so that rare requests can always be retried. */
 const TOKENS_PER_SECOND = 1;

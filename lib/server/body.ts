@@ -291,7 +291,7 @@ export class RequestBody implements MemoryReserver {
 export interface BodyLimits {
   /** Largest JSON body, in bytes. */
   jsonBytes: number;
-  /** Most memory that all request bodies of the process may take together, in bytes. */
+  /** Maximum memory that all request bodies of the process may take together, in bytes. */
   budgetBytes: number;
   /** Longest time without a byte, in milliseconds. */
   gapMs: number;
@@ -337,7 +337,7 @@ const KEY_SHARE = 3 / 4;
 export class BodyBudget {
   /** Bytes that are reserved and not yet released. */
   usedBytes = 0;
-  /** Those of them whose bodies have been read and are kept for their answers. */
+  /** The part of them whose bodies have been read and are kept for their answers. */
   keptBytes = 0;
   /** The same by API key. Keys without reserved bytes are not in the map. */
   readonly usedByKey = new Map<string, number>();

@@ -8,7 +8,7 @@ import type { LogEntry } from "../log_events.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { Addressed, HeaderValues } from "./head.ts";
 
-/** Most log lines per minute about refused credentials. */
+/** Maximum number of log lines per minute about refused credentials. */
 const MAX_REFUSALS_LOGGED = 60;
 
 /** A request before it is authorized. */
@@ -128,7 +128,7 @@ export function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefi
   return peer?.transport === "tcp" ? peer.hostname : undefined;
 }
 
-/** Most addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
+/** Maximum number of addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
 const MAX_HOPS = 32;
 
 /** The peer, the forwarding header, and the trusted proxies. */

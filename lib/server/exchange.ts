@@ -44,7 +44,7 @@ export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Re
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
 
-/** Most log lines per minute about unauthenticated requests that failed. */
+/** Maximum number of log lines per minute about unauthenticated requests that failed. */
 const MAX_UNAUTHENTICATED_LOGGED = 600;
 
 /** Methods that appear in the log by name. All others are `other`. */

@@ -3,10 +3,10 @@
  */
 import { GatewayError } from "../errors.ts";
 
-/** Most headers of one request. Several headers of one name count as one. */
+/** Maximum number of headers of one request. Several headers of one name count as one. */
 export const MAX_HEADERS = 100;
 
-/** Most bytes of all header names and values, with separators. */
+/** Maximum number of bytes of all header names and values, with separators. */
 export const MAX_HEAD_BYTES = 16_384;
 
 /** Bytes of a header on the wire besides its name and value: `: ` and the line end. */

@@ -14,7 +14,7 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([["gzip", "gzip"], ["x-gzip
  */
 const PIECE_BYTES = 512;
 
-/** Most bytes to which deflate can expand one byte. */
+/** Maximum number of bytes to which deflate can expand one byte. */
 const MAX_EXPANSION = 1_032;
 
 /** Bytes of an empty gzip file: its head and its trailer. */

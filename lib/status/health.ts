@@ -126,14 +126,14 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 
 /**
  * State of an outage of the shared store. `bridged`: it is unreachable or its keys cannot be read, and this node still
- * serves the keys that it knows. `too_long`: it does so no longer. `alone`: the store still answers other nodes, which
- * can serve more than this one.
+ * serves the keys that it knows. `too_long`: this node no longer serves them. `alone`: the store still answers other
+ * nodes, which can serve more than this one.
  */
 export type Outage = "none" | "bridged" | "too_long" | "alone";
 
 /**
- * Time in milliseconds: if another node still had an answer from the store this long after this node lost it, only this
- * node lost it. When a store fails, nodes notice that one after the other.
+ * If another node got an answer from the store more than this time after this node lost the connection, only this node
+ * lost it. In milliseconds. When a store fails, nodes notice it one after the other.
  */
 const ALONE_MS = 2_000;
 

@@ -21,9 +21,9 @@ export interface AnswerRecord {
 export interface AnswerBounds {
   /** Answers finished before this time are deleted; Unix time in milliseconds. */
   until: number;
-  /** Most bytes of all bodies. The oldest of the scope with the most bytes are deleted first. */
+  /** Maximum number of bytes of all bodies. The oldest of the scope with the most bytes are deleted first. */
   maxBytes: number;
-  /** Most answers. The oldest of the scope with the most answers are deleted first. */
+  /** Maximum number of answers. The oldest of the scope with the most answers are deleted first. */
   maxAnswers: number;
 }
 

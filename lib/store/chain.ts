@@ -1,4 +1,4 @@
-/** Chains new entries to the last one of a ledger: gives each its sequence number, price version and check sum. */
+/** Chains new entries to the last one of a ledger: gives each its sequence number, price version and checksum. */
 import { checkSum, type ColumnValue, entryFacts, entryValues, sheetText } from "./entry_row.ts";
 import type { Entry, KeptEntry, PriceSheet } from "./ledger.ts";
 

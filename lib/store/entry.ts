@@ -254,6 +254,6 @@ export interface KeptEntry extends Entry {
   seq: number;
   /** Version of the price sheet; absent if nothing is charged. */
   priceVersion?: number;
-  /** Check sum over this entry and the check sum of the previous one. */
+  /** Checksum over this entry and the checksum of the previous one. */
   check: number;
 }

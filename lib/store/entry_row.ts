@@ -1,4 +1,4 @@
-/** Converts entries to and from rows, for both databases, checks them, and computes the check sums that chain them. */
+/** Converts entries to and from rows, for both databases, checks them, and computes the checksums that chain them. */
 import { crc32 } from "node:zlib";
 import { TOKEN_CLASSES, tokenCounts } from "./days.ts";
 import type {
@@ -37,7 +37,7 @@ const FACT_COLUMNS = [
   "images",
 ];
 
-/** Index of the price sheet among the facts of a check sum: after its version. */
+/** Index of the price sheet among the facts of a checksum: after its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
 
 /** Columns for searches, in the order of `searchedValues`. */
@@ -49,13 +49,13 @@ export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "
 /** Columns of amounts, which are read as text: numbers are inexact beyond 2^53. */
 export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "overrun"]);
 
-/** Check sum that no entry has, for entries whose columns for searches contradict their details. */
+/** Checksum that no entry has, for entries whose columns for searches contradict their details. */
 const NO_CHECK = -1;
 
 /** A value of a column. */
 export type ColumnValue = number | string | null;
 
-/** Returns the facts of an entry, with amounts as text. Its row and its check sum are made from them. */
+/** Returns the facts of an entry, with amounts as text. Its row and its checksum are made from them. */
 export function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   return [
     entry.seq,
@@ -87,14 +87,14 @@ export function entryValues(entry: KeptEntry, facts: readonly ColumnValue[]): Co
   return [...facts, entry.check, details, ...searchedValues(entry)];
 }
 
-/** Returns the values of the columns for searches. They repeat details, which the check sum covers. */
+/** Returns the values of the columns for searches. They repeat details, which the checksum covers. */
 export function searchedValues({ ending, details }: Pick<Entry, "ending" | "details">): (string | null)[] {
   const reason = ending === "lost" ? "lost" : details?.reason?.code;
   return [reason ?? null, details?.user ?? null, details?.tags === undefined ? null : `,${details.tags.join(",")},`];
 }
 
 /**
- * Returns the CRC-32 of all facts of an entry and of the check sum of the previous entry, `previousCheck`. It detects
+ * Returns the CRC-32 of all facts of an entry and of the checksum of the previous entry, `previousCheck`. It detects
  * damage, but no forgery.
  */
 export function checkSum(
@@ -103,11 +103,11 @@ export function checkSum(
   facts: readonly ColumnValue[] = entryFacts(entry),
 ): number {
   const checked = [previousCheck, ...facts];
-  // The index is one higher here, as the check sum of the previous entry comes first.
+  // The index is one higher here, as the checksum of the previous entry comes first.
   checked.splice(SHEET_AT + 1, 0, entry.sheet === undefined ? null : sheetText(entry.sheet));
-  // Left out if absent, so that check sums of releases without details stay valid.
+  // Left out if absent, so that checksums of releases without details stay valid.
   if (entry.details !== undefined) checked.push(JSON.stringify(entry.details));
-  // The previous check sum is part of the text instead of crc32's second argument: from 2^31 on, Deno 2.4 computes that
+  // The previous checksum is part of the text instead of crc32's second argument: from 2^31 on, Deno 2.4 computes that
   // wrongly in optimized code.
   return crc32(JSON.stringify(checked));
 }

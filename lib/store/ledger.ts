@@ -178,7 +178,7 @@ export interface SumsHead {
 export interface LedgerStart {
   /** Last pruned seq; 0 until entries are pruned. */
   seq: number;
-  /** Check sum of the last pruned entry, with which the chain of the others begins; 0 until entries are pruned. */
+  /** Checksum of the last pruned entry, with which the chain of the others begins; 0 until entries are pruned. */
   check: number;
   /** The last day with pruned entries, in UTC days since 1970-01-01; -1 until entries are pruned. */
   day: number;

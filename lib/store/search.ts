@@ -109,7 +109,7 @@ export function blockNames(filter: EntryFilter): BlockName[] {
   return names.length + ofTag.length === 0 ? [{ kind: "all", name: "" }] : [...names, ...ofTag];
 }
 
-/** Most blocks that a search for a key or an end user reads instead of the index of the key or user. */
+/** Maximum number of blocks that a search for a key or an end user reads instead of the index of the key or user. */
 export const FEW_BLOCKS = 100;
 
 /**

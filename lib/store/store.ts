@@ -75,7 +75,7 @@ export interface SharedStoreOptions {
   keyAgeMs: number;
   /** Path of the journal; absent: no entry can be written during an outage. */
   journal?: string;
-  /** Most entries in the journal. */
+  /** Maximum number of entries in the journal. */
   journalEntries: number;
   /** Lease of this node's holds, in milliseconds; absent: a minute. */
   leaseMs?: number;

@@ -8,7 +8,8 @@ import { type SumKind, TIME_STEPS } from "./days.ts";
 export const BLOCK = 2_000;
 
 /**
- * Most entries without sums that a report reads in order of seq. If there are more, it reads them by the index of time.
+ * Maximum number of entries without sums that a report reads in order of seq. If there are more, it reads them by the
+ * index of time.
  */
 export const SHORT_TAIL = 20_000;
 

@@ -114,7 +114,7 @@ function faultOf({ kind, code }: GatewayError, status: number): Fault {
   return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
-/** Longest wait that is passed on, in milliseconds. A limit per day may ask for more. */
+/** Longest wait that clients are asked for, in milliseconds. A daily limit of a vendor may ask for more. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**

@@ -9,12 +9,12 @@ import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHostProbes, type HostReachability } from "./reachability.ts";
 import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport, TransportOptions } from "./transport.ts";
 
-/** Most bytes that are read of a released answer, so that its connection can be reused. */
+/** Maximum number of bytes that are read of a released answer, so that its connection can be reused. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 /** Longest time for which a released answer is read, in milliseconds. */
 const MAX_RELEASED_MS = 1_000;
 
-/** Least time for a probe, in milliseconds. If less of the connect limit is left, the limit starts again. */
+/** Minimum time for a probe, in milliseconds. If less of the connect limit is left, the limit starts again. */
 const MIN_PROBE_MS = 100;
 
 /** Options of a transport over `fetch`. */

@@ -13,7 +13,7 @@ import { relayAttempt } from "./relay_attempt.ts";
 import type { TimeLimits } from "./transport.ts";
 import type { Call, Upstream, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 
-/** The module for translations; absent before the first one, so that a start does not wait for it. */
+/** The module for translations; absent before the first translation, so that a start does not load it. */
 let translations: typeof import("./translation_attempt.ts") | undefined;
 
 /** Prepares the attempts of one upstream. */
@@ -24,7 +24,7 @@ export interface AttemptMaker extends Required<Pick<Upstream, "issuerOf" | "prot
 
 /** The facts that all requests of one client protocol to one target share. */
 interface TargetRoute extends Pick<UpstreamAttemptOptions, "protocol" | "quirk" | "origin"> {
-  /** Fewest tokens that an answer may be limited to. */
+  /** Minimum number of tokens that an answer may be limited to. */
   minTokens: number;
 }
 

@@ -34,7 +34,7 @@ export interface TransportSelectorOptions {
   trace?: (url: string) => RequestTrace | undefined;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard;
-  /** Called once if the host turns out to speak only HTTP/2. */
+  /** Called once, when the host turns out to speak only HTTP/2. */
   onFallback: (reason: string) => void;
 }
 

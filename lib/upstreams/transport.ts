@@ -25,8 +25,8 @@ export type Transport = Http1Client;
 /** Connection options of a transport. */
 export interface TransportOptions {
   /**
-   * Most idle connections per host. With 0, each call opens a new connection. The failure of a reused connection does
-   * not show whether the request has arrived, which matters for images.
+   * Maximum number of idle connections per host. With 0, each call opens a new connection. The failure of a reused
+   * connection does not show whether the request has arrived, which matters for images.
    */
   idleConnections?: number;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */

@@ -19,7 +19,9 @@ export interface Vendor {
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
   images?: boolean;
-  /** Most inputs of one embeddings request, usually OpenAI's number; absent if it has no embeddings API. */
+  /**
+   * Maximum number of inputs of one embeddings request, usually OpenAI's number; absent if it has no embeddings API.
+   */
   embeddings?: number;
   /** True if it has the rerank API that Cohere, Jina and vLLM share. */
   rerank?: boolean;

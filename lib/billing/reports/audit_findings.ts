@@ -2,7 +2,7 @@
 import { messageOf } from "../../errors.ts";
 import type { Difference } from "./schemas.ts";
 
-/** Most differences that a report lists; further ones are only counted. */
+/** Maximum number of differences that a report lists; further ones are only counted. */
 const MAX_REPORTED = 100;
 
 /** Counts all differences, and stores the first ones for the report. */

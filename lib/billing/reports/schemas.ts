@@ -118,7 +118,7 @@ const difference = z.strictObject({
   kind: z.enum([
     /** An entry is missing or duplicated. */
     "gap",
-    /** The check sum of an entry does not match it or the one before. */
+    /** The checksum of an entry does not match it or the one before. */
     "check",
     /** An impossible number. */
     "number",

@@ -39,7 +39,7 @@ export interface TimeSeriesQuery {
   length: number;
   count: number;
   by: typeof SERIES_BY[number];
-  /** Most parts that are listed individually. */
+  /** Maximum number of parts that are listed individually. */
   limit: number;
   signal?: AbortSignal;
 }

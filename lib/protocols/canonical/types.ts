@@ -11,7 +11,7 @@ export const PROTOCOLS = ["chat", "responses", "messages", "gemini"] as const;
 /** A text protocol of clients and upstreams. */
 export type Protocol = typeof PROTOCOLS[number];
 
-/** Most answers that one request can ask for: the limit of `n` in the Chat protocol. */
+/** Maximum number of answers that one request can ask for: the limit of `n` in the Chat protocol. */
 export const MAX_ANSWERS = 128;
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */

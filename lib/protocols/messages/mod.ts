@@ -22,7 +22,7 @@ const messagesExtras: ExtrasTable = {
     ...HOSTS_MEMBERS,
     ...otherLimits(["max_tokens"]),
     thread: { asks: "vendor_state", code: "thread_unsupported_request" },
-    // Another model answers, at its own price. A list is a feature of the gateway, which knows the prices.
+    // The vendor's fallback model has a price of its own. A list is the gateway's own feature, whose prices are known.
     fallbacks: { asks: "unpriced", notLists: true },
     fallback_credit_token: { asks: "unpriced" },
     billing_policy: { asks: "unpriced" },

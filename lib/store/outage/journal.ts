@@ -15,12 +15,12 @@ import { HEADER, readRecord, writeRecord } from "./journal_record.ts";
 export interface JournalParts {
   /** Number of waiting entries up to which new requests may begin. Running requests may add another tenth. */
   maxEntries: number;
-  /** Most bytes of the file; absent: 1 GiB. */
+  /** Maximum number of bytes of the file; absent: 1 GiB. */
   maxBytes?: number;
   log: Log;
 }
 
-/** Most bytes of the file by default. */
+/** Maximum number of bytes of the file by default. */
 const MAX_BYTES = 1024 * 1024 * 1024;
 
 /** Entries per batch when the journal is written to the store; those of one append stay together. */

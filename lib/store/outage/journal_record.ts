@@ -1,11 +1,11 @@
-/** Formats and parses the records of a journal. A record has the entries of one write, as a line with a check sum. */
+/** Formats and parses the records of a journal. A record has the entries of one write, as a line with a checksum. */
 import { crc32 } from "node:zlib";
 import type { Entry } from "../ledger.ts";
 
 /** First line of a journal: the type of the file and the version of its records. */
 export const HEADER = "sluice-journal 1\n";
 
-/** Hexadecimal digits of the check sum before each line. */
+/** Hexadecimal digits of the checksum before each line. */
 const CHECK_DIGITS = 8;
 
 /** Formats entries as one line, so that either all or none of them can be read. */
@@ -23,7 +23,7 @@ export function writeRecord(entries: readonly Entry[]): string {
 export function readRecord(line: string): Entry[] | undefined {
   const text = line.slice(CHECK_DIGITS + 1);
   if (line.slice(0, CHECK_DIGITS + 1) !== `${checkOf(text)} `) return undefined;
-  // The check sum matches, so `writeRecord` made the line.
+  // The checksum matches, so `writeRecord` made the line.
   const entries: WrittenEntry[] = JSON.parse(text);
   return entries.map(({ cost, held, overrun, ...others }) => ({
     ...others,

@@ -2,7 +2,7 @@
 import { type AnswerRow, type AnswerStore, toAnswerRecord } from "../answers.ts";
 import type { Sql } from "./client.ts";
 
-/** Most rows that one call of `prune` deletes, and most bodies that it drops. */
+/** Maximum number of rows that one call of `prune` deletes, and of bodies that it drops. */
 const ROWS_PER_CALL = 20;
 
 /** Opens the answers of a migrated database. */

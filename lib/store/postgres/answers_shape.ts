@@ -81,8 +81,8 @@ END $$;
 `;
 
 /**
- * A step of the migration: `prune_answers` takes from the scope that has the most, so that no API key makes those of
- * others go. It locks in the order of `put_answer`, so that the two cannot deadlock.
+ * A step of the migration: `prune_answers` deletes from the scope with the most answers, so that no API key evicts the
+ * answers of others. It locks in the order of `put_answer`, so that the two cannot deadlock.
  */
 export const ANSWER_SHARES_STEP = `
 -- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.

@@ -20,7 +20,7 @@ const UNREPORTED_MS = 5_000;
 /** Longest wait for a read of a key, in milliseconds. */
 export const READ_TIMEOUT_MS = 2_000;
 
-/** Most changed keys that a poll reads. If more have changed, all cached keys become invalid instead. */
+/** Maximum number of changed keys that a poll reads. If more have changed, all cached keys become invalid instead. */
 const MAX_CHANGED_KEYS = 1_000n;
 
 /** Dependencies of the feed. */

@@ -10,10 +10,10 @@ import type { ReadKey } from "./keys.ts";
 /** Age of the change feed above which cached keys are read again, in milliseconds. */
 const MAX_FEED_AGE_MS = 2_000;
 
-/** Most cached keys; the least recently used are evicted. */
+/** Maximum number of cached keys; the least recently used are evicted. */
 const MAX_KEYS = 100_000;
 
-/** Most cached unknown hashes; the oldest are evicted. */
+/** Maximum number of cached unknown hashes; the oldest are evicted. */
 const MAX_UNKNOWN = 1_000;
 
 /** Dependencies of the cache. */
@@ -26,7 +26,7 @@ export interface KeyCacheParts {
   first?: readonly ReadKey[];
   /** Age of the change feed up to which cached keys may be used during an outage, in milliseconds. */
   keyAgeMs: number;
-  /** Most keys in memory; absent: 100,000. */
+  /** Maximum number of keys in memory; absent: 100,000. */
   maxKeys?: number;
 }
 

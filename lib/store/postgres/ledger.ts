@@ -24,10 +24,10 @@ import { ChainWriter } from "./ledger_writer.ts";
 import { readSumsOfStep, readUpstreamDays, readUsage } from "./usage.ts";
 import { pruneSums, pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
 
-/** Most holds that one call voids: entries wait for it. */
+/** Maximum number of holds that one call voids: entries wait for it. */
 const VOIDED_PER_CALL = 256;
 
-/** Most entries that one call prunes. */
+/** Maximum number of entries that one call prunes. */
 const PRUNED_PER_CALL = 500;
 
 /** Default of `PostgresLedgerOptions.graceMs`. */
@@ -82,7 +82,8 @@ export function openPostgresLedger(
       const overdue = await readOverdue(sql, { until, limit: VOIDED_PER_CALL, graceMs });
       if (overdue.length === 0) return [];
       const isNew = await writer.enter(overdue.map((hold) => lostEntry(hold, time)), until);
-      // If one of them was renewed or has ended meanwhile, none is voided, and the next round reads them all again.
+      // If one of these holds was renewed or has ended since the read, none is voided, and the next round reads all
+      // again.
       if (isNew !== undefined) return overdue.filter((_, index) => isNew[index]).map(({ id }) => id);
     }
   }

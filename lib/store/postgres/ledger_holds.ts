@@ -9,7 +9,7 @@ import { retryConflicts } from "./ledger_retry.ts";
 import { holdRow } from "./ledger_rows.ts";
 import { assertInstant, assertTexts } from "./ledger_texts.ts";
 
-/** Most holds of one statement. */
+/** Maximum number of holds of one statement. */
 const HOLDS_PER_STATEMENT = 256;
 
 interface PendingHold {

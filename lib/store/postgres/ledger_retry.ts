@@ -1,7 +1,7 @@
 /** Repeats statements that Postgres has rolled back because of concurrent ones. */
 import { codeOf } from "../../causes.ts";
 
-/** Most tries of a statement. */
+/** Maximum number of tries of a statement. */
 const MAX_TRIES = 5;
 
 /** SQLSTATEs of rolled back statements that may be repeated: serialization failure and deadlock. */

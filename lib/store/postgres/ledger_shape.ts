@@ -247,7 +247,7 @@ END $body$;
 /** The first version of the ledger's tables. */
 export const LEDGER_STEP: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;
 
-/** Adds the facts that few entries have, as JSON text: `jsonb` would change the text that the check sum covers. */
+/** Adds the facts that few entries have, as JSON text: `jsonb` would change the text that the checksum covers. */
 export const DETAILS_STEP = "ALTER TABLE entries ADD COLUMN details text;";
 
 /** Adds columns and indexes for searches. The columns repeat facts of the details. */

@@ -6,7 +6,7 @@ import type { Sql } from "./client.ts";
 import type { SheetRow } from "./ledger_rows.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 
-/** Most tries of a write. A try fails if another node writes first. */
+/** Maximum number of tries of a write. A try fails if another node writes first. */
 const MAX_TRIES = 1_000;
 
 /**
@@ -33,7 +33,7 @@ type Written =
   };
 
 /**
- * Appends entries to the chain. The writer computes sequence numbers and check sums on the assumption that no other
+ * Appends entries to the chain. The writer computes sequence numbers and checksums on the assumption that no other
  * node has written since its last write, and the database writes the entries only if that is so. This takes one round
  * trip, and no lock is held during a network delay. Calls must not overlap.
  */

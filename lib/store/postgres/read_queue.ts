@@ -1,6 +1,6 @@
 /** Bounds the concurrent reads of unknown keys, so that a flood of them does not delay other reads. */
 
-/** Most concurrent reads, and most waiting reads. */
+/** Maximum number of concurrent reads, and of waiting reads. */
 const MAX_CONCURRENT = 32;
 const MAX_WAITING = 10_000;
 

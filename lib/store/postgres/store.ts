@@ -33,12 +33,12 @@ const REPORT_CONNECTIONS = 2;
 const CONNECTIONS = 4;
 
 /**
- * Time that running calls have when connections are replaced, in milliseconds. A call that is late says nothing about
- * those on other connections, which may still be answered.
+ * Grace period of running calls when connections are replaced, in milliseconds. A late call says nothing about calls on
+ * other connections, which may still be answered.
  */
 const RUNNING_CALLS_MS = 1_000;
 
-/** Most keys that are cached at the start, so that they are usable if an outage begins soon. */
+/** Maximum number of keys that are cached at the start, so that they are usable if an outage begins soon. */
 const MAX_FIRST_KEYS = 10_000;
 
 /** Default lease of a hold, in milliseconds. */

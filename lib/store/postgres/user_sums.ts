@@ -3,7 +3,7 @@ import { type LedgerStore, MAX_PERIOD_DAYS, type UserSum } from "../ledger.ts";
 import { BLOCK } from "../sums.ts";
 import type { Sql } from "./client.ts";
 
-/** Most sums that one call deletes from a table. */
+/** Maximum number of sums that one call deletes from a table. */
 const PRUNED_PER_CALL = 500;
 
 /** A row of `user_sums`. */

@@ -6,7 +6,9 @@ import type { Amount } from "../../billing/money.ts";
 import { dayOf, NO_TOKENS } from "../days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "../ledger.ts";
 
-/** Most periods of one key or group whose charged amounts are kept. Dropped ones are read again if needed. */
+/**
+ * Maximum number of periods of one key or group whose charged amounts are kept. Dropped ones are read again if needed.
+ */
 const MAX_PERIODS = 8;
 
 /** Adds up the charges of a spender, with pauses. The result is of the moment at which it calls `onBegin`. */

@@ -3,7 +3,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type AnswerRow, type AnswerStore, toAnswerRecord } from "../answers.ts";
 
-/** Most rows that one call of `prune` deletes, and most bodies that it drops: a few milliseconds of work. */
+/** Maximum number of rows that one call of `prune` deletes, and of bodies that it drops: a few milliseconds of work. */
 const ROWS_PER_CALL = 20;
 
 /**

@@ -42,7 +42,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX keys_name_in_use ON keys (name) WHERE revoked_at IS NULL;`,
 
-  // Stored answers, which a later step makes anew.
+  // Stored answers. A later step replaces this table.
   "",
 
   // `rules` is a JSON object with rules that extend or restrict those of the group.
@@ -54,7 +54,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX keys_former_hash ON keys (former_hash) WHERE former_hash IS NOT NULL;`,
 
   // Amounts are in 1e-12 USD. Sheets and entries are only appended. The oldest entries may be deleted in order, after
-  // `ledger_start` has recorded the check sum of the last of them, with which the chain of the others begins.
+  // `ledger_start` has recorded the checksum of the last of them, with which the chain of the others begins.
   `CREATE TABLE price_sheets (
     version INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
@@ -146,7 +146,7 @@ export const MIGRATIONS: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
 
   // No triggers on inserts, which take a quarter of their time: the owner of the ledger reads the last entry before it
-  // writes, and entries of any other program break the chain of check sums.
+  // writes, and entries of any other program break the chain of checksums.
   `DROP TRIGGER IF EXISTS entries_once;
   DROP TRIGGER IF EXISTS entries_follow;`,
 

@@ -14,7 +14,7 @@ import { readNumber } from "./pragma.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
-/** Most holds that one transaction records or voids, so that it stays short. */
+/** Maximum number of holds that one transaction records or voids, so that it stays short. */
 const HOLDS_PER_TRANSACTION = 256;
 
 /** Thrown within a transaction if a request has an entry already. */

@@ -7,7 +7,7 @@ import { atomically, whenFree } from "./transaction.ts";
 import type { Summing } from "./sums.ts";
 import type { UserSumRows } from "./user_sums.ts";
 
-/** Most entries that a call prunes, and most pages that it frees: a few milliseconds of work. */
+/** Maximum number of entries that a call prunes, and of pages that it frees: a few milliseconds of work. */
 const ENTRIES_PER_CALL = 500;
 const PAGES_PER_CALL = 100;
 

@@ -1,6 +1,6 @@
 /**
- * Adds up rows by their names. Rows are arrays of numbers that are grouped here and not by SQLite, which would group
- * each page of rows by itself: that takes longer than everything else if most rows of a page have different names.
+ * Adds up rows by their names. Rows are arrays of numbers. They are grouped here and not by SQLite, which would group
+ * each page of rows separately: that would be the slowest part if most rows of a page have different names.
  */
 import type { UpstreamDaySum, UsageSum } from "../ledger.ts";
 

@@ -13,7 +13,7 @@ import {
 /** Rows that are read between two pauses: about a millisecond of work. */
 const ROWS_PER_STEP = 1_000;
 
-/** Most sums that one call deletes. */
+/** Maximum number of sums that one call deletes. */
 const PRUNED_PER_CALL = 500;
 
 /** The sums of end users of a database. */

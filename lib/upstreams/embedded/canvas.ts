@@ -8,7 +8,7 @@ import { area } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 
-/** Most previews of an image. */
+/** Maximum number of previews of an image. */
 const MAX_PREVIEWS = 3;
 
 /**

@@ -69,9 +69,9 @@ function ownInstance(text: string, schema: Json): Json | undefined {
   }
 }
 
-/** Most calls of one answer. */
+/** Maximum number of calls of one answer. */
 const MAX_CALLS = 128;
-/** Fewest letters of a word in a tool's name by which the tool is found. */
+/** Minimum number of letters of a word in a tool's name by which the tool is found. */
 const MIN_WORD_LENGTH = 3;
 
 /** The calls of an answer, and the text beside them. */

@@ -23,7 +23,10 @@ import { playFaultOfWhole } from "./fault.ts";
 /** Dimensions of the vectors by which documents are compared. */
 const RERANK_DIMENSIONS = 1_536;
 
-/** Most characters that are read of the query and of each document. Real rerank models also cut long documents. */
+/**
+ * Maximum number of characters that are read of the query and of each document. Real rerank models also cut long
+ * documents.
+ */
 const MAX_READ_CHARS = 32_768;
 
 const SCORE_DECIMALS = 6;
@@ -125,7 +128,7 @@ const GRAM_WEIGHT = 0.35;
 
 const GRAM_LENGTHS = [3, 4, 5];
 
-/** Most characters of a word that are split into n-grams. */
+/** Maximum number of characters of a word that are split into n-grams. */
 const MAX_GRAM_CHARS = 64;
 
 /** Matches words. In scripts without spaces, each character is a word. */

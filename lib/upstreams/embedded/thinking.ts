@@ -7,7 +7,7 @@ import { GatewayError } from "../../errors.ts";
 
 /** Issuer of the embedded models' signatures. */
 export const ISSUER = "sluice";
-/** Most calls that the reasoning names. The others are only counted. */
+/** Maximum number of calls that the reasoning names. The others are only counted. */
 const MAX_NAMED_CALLS = 3;
 
 const SIGNATURE_ERRORS: Record<Protocol, string> = {

@@ -101,22 +101,22 @@ export function createHttpRetrieval(
 }
 
 /**
- * Most tokens of one request: "all embedding models enforce a maximum of 300,000 tokens summed across all inputs in a
- * single request" (https://platform.openai.com/docs/api-reference/embeddings/create). A text has at most one token for
- * each byte.
+ * Maximum number of tokens of one request: "all embedding models enforce a maximum of 300,000 tokens summed across all
+ * inputs in a single request" (https://platform.openai.com/docs/api-reference/embeddings/create). A text has at most
+ * one token for each byte.
  */
 const BATCH_TOKENS = 300_000;
 
-/** Most characters of one answer. */
+/** Maximum number of characters of one answer. */
 const ANSWER_CHARS = 48 * 1024 * 1024;
-/** Most characters of a number in an answer, with its comma. */
+/** Maximum number of characters of a number in an answer, with its comma. */
 const NUMBER_CHARS = 24;
 
 const CONCURRENCY = 4;
 
 /** Limits of a host. */
 interface BatchLimits {
-  /** Most inputs of one request. */
+  /** Maximum number of inputs of one request. */
   inputs: number;
   dimensions: number;
 }

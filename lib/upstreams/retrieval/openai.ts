@@ -17,7 +17,7 @@ import { readVectors, requireVectors, unreadable, type WantedVectors } from "./r
 /** Optional members that clients may set to null. Such members are removed, because some hosts refuse null. */
 const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
 
-/** Most searches of one request that an upstream can plausibly report. */
+/** Maximum number of searches of one request that an upstream can plausibly report. */
 const MAX_SEARCHES = 1_000_000;
 
 /** Returns the edits that every host needs: its own model id, and no members that are only for the gateway. */
