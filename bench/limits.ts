@@ -24,7 +24,7 @@ await using server = await startRedis();
 const admin = new Redis(server.url);
 let serial = 0;
 
-/** Time of Redis for one script since the last look, in microseconds. */
+/** Time that Redis spent on one script since the last call, in microseconds. */
 async function scriptMicros(): Promise<number> {
   const stats = await admin.info("commandstats");
   await admin.config("RESETSTAT");
@@ -58,7 +58,7 @@ function row(...cells: (string | number)[]): void {
   );
 }
 
-/** Takes and ends, each by itself. */
+/** Reservations and ends, measured separately. */
 async function measure(
   name: string,
   { node, limitRequests, open }: { node: OpenNode; limitRequests: LimitRequest[]; open: number },
@@ -92,7 +92,7 @@ row("limits", "take, us", "end, us", "refused, us", "takes/s", "p50, ms", "p99, 
   const nodes = await Promise.all(Array.from({ length: 50 }, () => openNode(server.url)));
   await measure("3, 51 nodes", { node, limitRequests: limitRequestsFor(1), open: 0 });
   await Promise.all(nodes.map(({ limiter }) => limiter.close()));
-  // Each bucket of a whole window holds something.
+  // Every bucket of the window has an amount.
   for (let at = Math.floor(Date.now() / 500) + 1; at <= Math.floor(Date.now() / 500) + 121; at++) {
     await admin.hincrby("{test}:r:key:full", String(at), 1);
   }

@@ -15,7 +15,7 @@ import { sluice } from "./suite/sluice.ts";
 import { short, table } from "./suite/tables.ts";
 import { denoProgram } from "./suite/targets.ts";
 
-/** Places that are shown of each list. */
+/** Number of shown entries of each list. */
 const SHOWN = 40;
 
 /** Time for the compiler of V8 to settle, in milliseconds. */

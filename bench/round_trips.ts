@@ -1,13 +1,13 @@
 /**
- * Counts what requests cost in round trips to Postgres and Redis, by what their key has, one after the other and many at
- * once: `deno run -A bench/round_trips.ts`. The servers themselves tell the numbers.
+ * Counts the round trips of requests to Postgres and Redis, by the limits and budgets of their key, sequentially and
+ * concurrently: `deno run -A bench/round_trips.ts`. The numbers come from the servers' own statistics.
  */
 import { Redis } from "ioredis";
 import { Secret } from "../lib/secret.ts";
 import { connect } from "../lib/store/postgres/client.ts";
 import { type Node, startCluster } from "../tests/e2e/nodes/cluster.ts";
 
-/** Requests of one row, and how many at once. */
+/** Requests of one row, and how many of them run concurrently. */
 const REQUESTS = 600;
 const AT_ONCE = [1, 32];
 
@@ -126,7 +126,7 @@ for (const name of Object.keys(KEYS)) {
 // deno-lint-ignore no-console -- a benchmark's only output
 console.log([
   ...rows.map((row) => row.map((cell) => String(cell).padEnd(22)).join("")),
-  `while nobody asks: ${(idle.postgres / idle.ms * 1000).toFixed(1)} transactions/s, ${
+  `without requests: ${(idle.postgres / idle.ms * 1000).toFixed(1)} transactions/s, ${
     (idle.redis / idle.ms * 1000).toFixed(1)
   } scripts/s`,
 ].join("\n"));

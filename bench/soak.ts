@@ -27,12 +27,12 @@ const { values: flags } = parseArgs({
 const minutes = Number(flags.minutes);
 if (!(minutes > 0)) throw new Error(`Cannot soak for "${flags.minutes}" minutes: expected a number above 0`);
 
-/** Time between two samples, in milliseconds, and share of the time that is no more than warming up, at most 3 minutes. */
+/** Time between two samples, in milliseconds, and share of the time that counts as warm-up, at most 3 minutes. */
 const LOOK_MS = Math.min(10_000, minutes * 60_000 / 30);
 const WARM_SECONDS = Math.min(180, minutes * 60 / 5);
 /** Allowed increase from the middle third to the last one. */
 const LEEWAY = { share: 0.03, value: 5e6 };
-/** The same of descriptors: as many as connections that come and go. */
+/** The same for descriptors: their number varies with that of open connections. */
 const FEW = { share: 0.1, value: 20 };
 /** Calm samples have at most this many times the median of running requests. */
 const CALM = 1.5;
@@ -92,7 +92,7 @@ const gatewayProcess: GatewayProcess = {
   database: `${folder}/sluice/data/sluice.db`,
 };
 
-/** The same, and where that is wanted an inspector, whose address goes to standard error. */
+/** The same flags and, on request, an inspector, whose address goes to standard error. */
 function withMore(plain: typeof target): typeof target {
   const port = flags.inspect ? freePort() : undefined;
   if (port !== undefined) console.error(`The inspector is at http://127.0.0.1:${port}/json/list`);
@@ -176,7 +176,7 @@ async function soak(load: Peer): Promise<{ samples: ProcessSample[]; after: Proc
   return { samples, after: await sampleProcess(gatewayProcess, seconds()), loadSeconds };
 }
 
-/** Audits the whole ledger; `ok` means that the books balance. */
+/** Audits the whole ledger; `ok` means that there are no differences. */
 async function auditOf(): Promise<AuditReport> {
   const response = await fetch(`http://127.0.0.1:${running.port}/admin/v1/audit`, {
     method: "POST",
@@ -191,8 +191,8 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * The samples at which no more was under way than usual: where the machine had other work, requests pile up, and so do their
- * connections and their memory.
+ * The samples with at most the usual number of running requests: if the machine has other work, requests, their
+ * connections and their memory accumulate.
  */
 function calmOf(samples: readonly ProcessSample[]): ProcessSample[] {
   const usual = samples.map(({ running }) => running).toSorted((a, b) => a - b)[Math.floor(samples.length / 2)] ?? 0;

@@ -18,7 +18,7 @@ import { seedKeys, seedStore } from "./suite/seed.ts";
 import { modelOf, sluice } from "./suite/sluice.ts";
 import { short, table } from "./suite/tables.ts";
 
-/** Longest that the loop may stand still, in milliseconds. */
+/** Longest time that the loop may be blocked, in milliseconds. */
 const BOUND_MS = 50;
 /** Longest time for one of the requests, in milliseconds. */
 const PATIENCE_MS = 120_000;
@@ -128,7 +128,7 @@ async function longestGap(from: number, to: number): Promise<{ gapMs: number; cp
     gapMs,
     cpuMs,
   }));
-  // Time that another process took of the core is no stall of ours.
+  // CPU time of other processes on the core is not a stall of the gateway.
   return found.toSorted((a, b) => Math.min(b.gapMs, b.cpuMs) - Math.min(a.gapMs, a.cpuMs))[0] ?? { gapMs: 0, cpuMs: 0 };
 }
 

@@ -1,9 +1,9 @@
-/** The worst that limits allow, request by request, for `stalls.ts`. */
+/** The worst requests that the limits allow, for `stalls.ts`. */
 import { noisePng } from "./suite/images.ts";
 
 const MB = 1_000_000;
 
-/** A request that costs much. */
+/** An expensive request. */
 export interface Trial {
   name: string;
   path: string;
@@ -25,7 +25,7 @@ const user = (model: string, content: unknown, rest: object = {}) =>
 const han = (chars: number) =>
   Array.from({ length: chars }, (_, at) => String.fromCharCode(0x4e00 + at * 7919 % 20_000)).join("");
 const count = (content: string) => () => user("messages/json", content, { max_tokens: 16 });
-/** Paths that are asked in the way of messages. */
+/** Paths that are called with the headers of the messages protocol. */
 export const COUNT = "/anthropic/v1/messages/count_tokens";
 const CHAT = "/v1/chat/completions";
 export const MESSAGES = "/anthropic/v1/messages";
@@ -46,7 +46,7 @@ function upload(images: number): FormData {
 const image = (rest: object) => () =>
   JSON.stringify({ model: "sluice/canvas", prompt: "a fox", quality: "high", size: "3840x2160", ...rest });
 
-/** All that is asked for: `rows` and `keys` are what the ledger has. */
+/** All requests. `rows` and `keys` are the numbers of the ledger's rows and keys. */
 export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readonly Trial[] => [
   { name: "1 KB request", path: CHAT, body: () => user("chat/json", "hello") },
   { name: "counting 1 MB of one letter", path: COUNT, body: count("a".repeat(MB)) },
@@ -235,7 +235,7 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
   { name: "catalog", path: "/v1/models" },
 ];
 
-/** 4,000 messages, near the most there can be, each of so many parts. */
+/** 4,000 messages, close to the limit, each with this many parts. */
 function conversation(model: string, parts: number): string {
   const messages = 4_000;
   const text = "x".repeat(30 * MB / messages / parts - 60);
@@ -250,13 +250,13 @@ function badEscape(): string {
   return user("chat/json", "\n".repeat(15 * MB)).replace(/"}\]}$/, '\\q"}]}');
 }
 
-/** A request with a tool of whose schema this is a part. */
+/** A request with a tool whose schema contains this. */
 function withTool(json: string): string {
   const tool = { type: "function", function: { name: "f", parameters: { type: "object", default: "HERE" } } };
   return user("messages/json", "x", { tools: [tool] }).replace('"HERE"', json);
 }
 
-/** An object of 10,000 names, near the most there can be, that no other object has. */
+/** An object of 10,000 names, the maximum, that no other object has. */
 function names(_: unknown, number: number): string {
   return `{${Array.from({ length: 9_990 }, (_, at) => `"k${number}_${at}":1`).join(",")}}`;
 }
@@ -277,7 +277,9 @@ function manyCalls(id: (at: number) => string, name: (at: number) => string = ()
   return JSON.stringify({ model: "messages/json", messages });
 }
 
-/** Requests of forms that no client sends: each once took 100 ms to minutes in one turn. */
+/**
+ * Requests that no real client sends: in earlier versions each of them blocked the event loop for 100 ms to minutes.
+ */
 function odd(): Trial[] {
   const list = <T>(length: number, of: (at: number) => T) => Array.from({ length }, (_, at) => of(at));
   const members = (count: number, of: (at: number) => [string, unknown]) => Object.fromEntries(list(count, of));
@@ -420,7 +422,7 @@ function toolTalk(model: string, { calls, results }: { calls: readonly string[];
   });
 }
 
-/** Answers of 30 MB, whole and streamed, passed on and translated. */
+/** Answers of 30 MB, whole and streamed, relayed and translated. */
 function answers(): Trial[] {
   const trials: Trial[] = [];
   for (const upstream of ["chat", "messages", "gemini"] as const) {
@@ -456,12 +458,12 @@ function answers(): Trial[] {
   return trials;
 }
 
-/** One character of each block of 256 code points: tokens of unseen characters are computed anew. */
+/** One character of each block of 256 code points: the class of a new character must be looked up. */
 function ofEachPage(): string {
   return Array.from({ length: 0x1100 }, (_, page) => String.fromCodePoint(page * 256 + 255)).join("").toWellFormed();
 }
 
-/** The same from a client whose calls have objects. */
+/** The same from a client whose protocol has tool arguments as objects. */
 function calledWith(model: string, json: string): string {
   const call = { type: "tool_use", id: "call_1", name: "f", input: "HERE" };
   return JSON.stringify({

@@ -13,14 +13,14 @@ export const LONG_ANSWERS = ["prose", "quotes", "han", "call", "names", "words",
 /** A way to answer. */
 export type LongAnswer = (typeof LONG_ANSWERS)[number];
 
-/** A text whose JSON has 30 MB, of the characters of this play. */
+/** A text whose JSON has 30 MB, with the characters of this kind of answer. */
 function textOf(play: LongAnswer): string {
   if (play === "quotes") return '"'.repeat(15 * MB);
   if (play === "han") return "字".repeat(10 * MB);
   return play === "short" ? "yes" : PROSE.repeat(30 * MB / PROSE.length);
 }
 
-/** The JSON arguments of a tool call: 30 MB if the play is about arguments. */
+/** The JSON arguments of a tool call: 30 MB if this kind of answer is about arguments. */
 function argumentsOf(play: LongAnswer): string | undefined {
   if (play === "call") return JSON.stringify({ text: '"'.repeat(7 * MB) });
   if (play !== "names") return undefined;

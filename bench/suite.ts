@@ -1,6 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
- * The benchmark suite: Sluice beside a yardstick, a plain reverse proxy and other gateways, on one core. Linux only.
+ * The benchmark suite: compares Sluice with a minimal proxy, a plain reverse proxy and other gateways, on one core.
+ * Linux only.
  *
  *     deno task bench            all of it, in under half an hour
  *     deno task bench --quick    the main figures, in about four minutes
@@ -29,7 +30,7 @@ import { denoProgram, direct, firstLine, nginx, type Target } from "./suite/targ
 const QUICK: Pace = { rounds: 3, roundMs: 400, calmMs: 1_000 };
 const FULL: Pace = { rounds: 5, roundMs: 700, calmMs: 2_000 };
 
-/** Scenarios that warm up, and how much of each. */
+/** Warm-up scenarios, and the number of requests of each. */
 const WARM_UP: Readonly<Record<string, WarmUp>> = {
   "json 1k": { requests: 100_000, ms: 30_000 },
   "json 1k cross": { requests: 20_000, ms: 6_000 },
@@ -40,7 +41,7 @@ const WARM_UP: Readonly<Record<string, WarmUp>> = {
 /** Configuration of the gateway's own modules. */
 const CONFIG = new URL("../deno.json", import.meta.url).pathname;
 
-/** Open streams whose memory is weighed. */
+/** Number of open streams whose memory is measured. */
 const STREAMS = { quick: [1_000], full: [1_000, 5_000] };
 /** Targets of a quick run. */
 const QUICK_TARGETS = ["X", "floor-both", "gomodel", "litellm", "portkey", "sluice"];
@@ -91,7 +92,7 @@ const cores = await pinnedCores();
 const upstreamPeer = startPeer("./upstream.ts", cores.others);
 const upstream = { pid: upstreamPeer.pid, port: Number(await upstreamPeer.ask("")) };
 
-/** The target has a core for itself; clients and upstream share another. */
+/** The target has its own core; clients and upstream share another one. */
 async function pinnedCores(): Promise<{ target: { core?: number }; others: { core?: number } }> {
   const found = await firstLine("taskset", ["-V"]).catch(() => "");
   if (found !== "" && navigator.hardwareConcurrency > 1) return { target: { core: 0 }, others: { core: 1 } };
@@ -102,7 +103,7 @@ async function pinnedCores(): Promise<{ target: { core?: number }; others: { cor
 async function executable(): Promise<string | undefined> {
   if (flags.executable !== undefined || Deno.env.get("COMPILE_DENO") === undefined) return flags.executable;
   await Deno.mkdir(`${folder}/executable`);
-  // It finds out whether compiling is possible as soon as it is loaded.
+  // The module finds out at its import whether compiling is possible.
   const { compile } = await import("../tests/support/compiling.ts");
   return await compile(`${folder}/executable`);
 }
@@ -168,7 +169,7 @@ async function floor(has: string, upstreamPort: number): Promise<Target> {
     args: [has, own],
     flags: ["--allow-read", "--allow-write", "--allow-env", "--unstable-net", "--config", CONFIG],
   });
-  // Whole answers are all that it relays.
+  // It relays only whole answers.
   const entrance: Target["entrance"] = (scenario) =>
     scenario.play.startsWith("json") ? program.entrance(scenario) : undefined;
   return { ...program, entrance };
@@ -221,7 +222,7 @@ async function measureAll(targets: readonly Running[], load: Peer): Promise<Resu
   return measured;
 }
 
-/** A stream that takes two seconds is a round by itself. */
+/** A stream takes two seconds, so each round has one. */
 function paceOf({ once }: Scenario): Pace {
   return once === true ? { ...pace, rounds: Math.min(pace.rounds, 3) } : pace;
 }
@@ -231,7 +232,7 @@ async function weighAll(targets: readonly Target[]): Promise<Results["streams"]>
   for (const count of streamCounts) {
     const by: Record<string, number> = {};
     for (const target of targets.filter(({ command }) => command !== undefined)) {
-      // Every target is weighed fresh, with clients that are.
+      // The memory of each target is measured in a new process, with new clients.
       const load = startPeer("./load.ts", cores.others);
       const running = await start(target);
       try {
@@ -270,7 +271,7 @@ const report = {
     processor: /model name\s*: (.*)/.exec(await Deno.readTextFile("/proc/cpuinfo"))?.[1] ?? "",
     kernel: Deno.osRelease(),
   },
-  /** Of all programs of the machine: before, and after. Our own part is up to 2. */
+  /** Load of the whole machine before and after the run. The suite itself causes up to 2. */
   loadAverage: [before, await loadAverage()],
   pace,
   targets: able.map(({ name, about, fileBytes }) => ({ name, about, ...(fileBytes !== undefined && { fileBytes }) })),

@@ -1,7 +1,8 @@
 // deno-lint-ignore-file no-console
 /**
- * Measures an upstream call over each transport, and over bare sockets as the floor. Each transport runs in its own
- * process against one upstream, in interleaved rounds, measured in CPU time: `deno run -A bench/transports.ts [rounds]`
+ * Measures an upstream call over each transport, and over plain sockets as a lower bound. Each transport runs in its
+ * own process against one upstream, in interleaved rounds, measured in CPU time: `deno run -A bench/transports.ts
+ * [rounds]`
  */
 import { BURST_EVENTS, PACED_EVENTS } from "./suite/answers.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";

@@ -50,7 +50,7 @@ function overTransport(kind: "fetch" | "http1", port: number): CallOnce {
   };
 }
 
-/** The floor: sockets, prepared bytes and a byte count. */
+/** The lower bound: sockets, prepared bytes and a byte count. */
 function overSockets(port: number): CallOnce {
   const idle: { socket: Deno.TcpConn; reader: MessageReader }[] = [];
   const requests = new Map<string, Uint8Array>();

@@ -1,5 +1,5 @@
 /**
- * The lint rule that no binary fraction gets into amounts of money. Amounts have the type `bigint`, which the compiler
+ * The lint rule that keeps binary fractions out of amounts of money. Amounts have the type `bigint`, which the compiler
  * does not mix with numbers. The rule covers conversions between the two, and prices that are read as numbers.
  */
 

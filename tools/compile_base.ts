@@ -7,7 +7,7 @@
 export const BASE_PATH = `dl/release/v${Deno.version.deno}/denort-${Deno.build.target}.zip`;
 
 /**
- * Returns an explanation if the base is missing; `undefined` if it exists, so that the failure has another reason.
+ * Returns an explanation if the base is missing; `undefined` if it exists: then the failure has another reason.
  * @param configured value of `DENORT_BIN`
  */
 export async function missingBase(denoDir: string, configured: string | undefined): Promise<string | undefined> {

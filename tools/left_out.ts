@@ -32,7 +32,7 @@ export async function pathsLeftOut(npmCache: string): Promise<string[]> {
 /** Returns the words of the `compile` task, with flags for these paths in place of the command that finds them. */
 export function compileWords(leftOut: readonly string[]): string[] {
   const flags = leftOut.map((path) => `--exclude=${path}`).join(" ");
-  // Behind `||` is the command that explains a failure. The quotes are only for shells.
+  // The command after `||` explains a failure. The quotes are only for shells.
   const [command = ""] = denoJson.tasks.compile.command.split(" || ");
   return command.replace(/\$\(.*\)/, flags).replaceAll("'", "").split(" ");
 }

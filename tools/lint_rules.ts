@@ -1,7 +1,9 @@
 /** Our own rules for `deno lint`. */
 import { exactAmounts } from "./amounts.ts";
 
-/** Most lines of a function, without those of functions within it: a longer one does more than one thing. */
+/**
+ * Maximum number of lines of a function, without those of functions within it: a longer one does more than one thing.
+ */
 const MAX_LINES = 80;
 
 /** A function that the linter is inside of. */

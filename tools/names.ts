@@ -8,10 +8,10 @@ import { blankComments, type SourceFile } from "./sources.ts";
 /** Files that put the whole program together, and so may have any number of imports. */
 const COMPOSITION_ROOTS = ["lib/gateway.ts", "lib/upstreams/create_upstreams.ts", "routes/manifest.ts"];
 
-/** Most modules that one file imports: a file with more does more than one job. */
+/** Maximum number of modules that one file imports: a file with more does more than one job. */
 const MAX_IMPORTS = 15;
 
-/** Fewest and most values, such as functions, that the `mod.ts` of a self-contained part exports. */
+/** Minimum and maximum number of values, such as functions, that the `mod.ts` of a self-contained part exports. */
 const EXPORTED_VALUES = { min: 3, max: 6 };
 
 /** Parts that are libraries of functions, and so may export any number. */

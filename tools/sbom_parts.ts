@@ -73,7 +73,7 @@ async function readPart(
   };
 }
 
-/** Splits a key of the lock file, such as `preact@11.2.0_zod@4.6.7`, and drops the peer dependencies behind the `_`. */
+/** Splits a key of the lock file, such as `preact@11.2.0_zod@4.6.7`, and drops the peer dependencies after the `_`. */
 export function packageOf(id: string): { name: string; version: string } {
   const withoutPeers = id.replace(/_.*$/, "");
   const at = withoutPeers.lastIndexOf("@");

@@ -1,6 +1,6 @@
 /** Finds the commands in a shell text. Understands as much of the shell as the documentation uses. */
 
-/** Commands that run the command behind them. */
+/** Commands that run the command that follows them. */
 const WRAPPER = /^(?:npx|docker|kubectl|runuser|systemd-run|exec|sudo|env|time|nohup)$/;
 
 /** Words that separate commands. */

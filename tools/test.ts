@@ -35,8 +35,8 @@ export const ALONE: readonly string[] = [
 ];
 
 /**
- * Tests that take longest, by kind, and how many files of the kind a module has on average. They begin first, in modules
- * of few files, because they mostly wait. Those of the program share its processes, so that two modules have them all.
+ * Tests that take longest, by kind, and how many files of the kind a module has on average. They begin first, in
+ * modules of few files, because they mostly wait. Tests of the program share its processes, so they are in two modules.
  */
 const LONG: readonly { files: number; paths: readonly string[] }[] = [
   { files: 1, paths: ["tests/e2e/docs/"] },

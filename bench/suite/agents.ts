@@ -1,6 +1,6 @@
 /**
  * Requests as coding agents send them in the middle of their work: a system prompt, tools with JSON Schemas, calls and
- * their results, cache marks, an image where there is room for one. The form of each protocol is that of the agent that
+ * their results, cache marks, and an image if the size allows it. The form of each protocol is that of the agent that
  * uses it most: opencode for chat, Codex for responses, Claude Code for messages; small requests are those of the
  * Vercel AI SDK. Recorded from the clients that docs/reference/clients.md lists, with other texts.
  */
@@ -89,7 +89,7 @@ function stepOf(number: number, resultChars: number): AgentStep {
   };
 }
 
-/** The body of an agent's request of about so many bytes. */
+/** The body of an agent's request of about this size in bytes. */
 export function agentBody(
   { protocol, bytes, model, stream }: { protocol: Protocol; bytes: number; model: string; stream: boolean },
 ): string {

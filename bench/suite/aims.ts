@@ -1,4 +1,4 @@
-/** Aims of the benchmark: bounds on figures of Sluice, most of them beside the yardstick X. */
+/** Aims of the benchmark: bounds on figures of Sluice, most of them relative to the minimal proxy X. */
 import type { Figures, Measured } from "./rounds.ts";
 
 /** One aim, and whether it was reached. */
@@ -10,7 +10,7 @@ export interface AimResult {
   isMet: boolean | null;
 }
 
-/** All that was measured. */
+/** All measured figures. */
 export interface Results {
   /** By the name of the scenario. */
   scenarios: Record<string, Measured>;
@@ -28,7 +28,7 @@ interface Aim {
   value: (results: Results, target: string) => number;
 }
 
-/** CPU time beside another target's. */
+/** CPU time relative to another target's. */
 function ratio(scenario: string, other = "X"): Aim["value"] {
   return (results, target) => figure(results, { scenario, target }) / figure(results, { scenario, target: other });
 }
@@ -87,7 +87,7 @@ const AIMS: readonly Aim[] = [
   },
 ];
 
-/** Holds one target's figures against the aims. */
+/** Compares one target's figures with the aims. */
 export function judge(results: Results, target: string): AimResult[] {
   return AIMS.map(({ aim, bound, value: valueOf }) => {
     const value = valueOf(results, target);
@@ -97,7 +97,7 @@ export function judge(results: Results, target: string): AimResult[] {
   });
 }
 
-/** A figure; NaN where there is none. */
+/** A figure; NaN if there is none. */
 export function figure(
   { scenarios }: Pick<Results, "scenarios">,
   { scenario, target, column = "cpuUs" }: { scenario: string; target: string; column?: keyof Figures & Column },

@@ -43,7 +43,7 @@ const MODEL = "model-1";
 const CREATED = 1_760_000_000;
 const PROSE = "The folder is made after the file is opened, so the first call fails. Wait for it, and it works. ";
 
-/** A whole answer with a text of so many bytes. */
+/** A whole answer with a text of this size in bytes. */
 export function wholeAnswer(protocol: Protocol, bytes: number): string {
   const body = JSON.stringify(wholeBody(protocol, PROSE.repeat(Math.ceil(bytes / PROSE.length)).slice(0, bytes)));
   return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${HEADERS}content-length: ${body.length}\r\n\r\n${body}`;

@@ -44,7 +44,7 @@ const TURNS = {
 
 const SYSTEM = "You are a careful engineer. Answer with short sentences and show the code that you mean.";
 
-/** Most text of one turn, in characters; a conversation has as many turns as its size needs. */
+/** Maximum text of one turn, in characters; a conversation has as many turns as its size needs. */
 const TURN_CHARS = 1_500;
 
 /** The body of a request. */

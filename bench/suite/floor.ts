@@ -1,8 +1,8 @@
 /**
- * Floors: gateways that decide nothing. `Deno.serve`, Sluice's HTTP client, and the model spliced into the text; they
- * parse, check, count and limit nothing. With `headers` an answer has the eleven headers of Sluice; with `ledger` it
- * waits for a durable row in Sluice's ledger; `both` does both. They relay whole chat answers only. Arguments: port,
- * upstream, variant, folder.
+ * Floors: gateways that make no decisions. They consist of `Deno.serve`, Sluice's HTTP client, and a splice that
+ * replaces the model id; they do not parse, check, count or limit. With `headers` an answer has the eleven headers of
+ * Sluice; with `ledger` it waits for a durable row in Sluice's ledger; `both` does both. They relay whole chat answers
+ * only. Arguments: port, upstream, variant, folder.
  */
 import { findValue } from "../../lib/json/mod.ts";
 import { replaceSpan } from "../../lib/text.ts";

@@ -15,21 +15,21 @@ export type LoadJob =
     headers: Readonly<Record<string, string>>;
     ask: BodyOptions;
     connections: number;
-    /** No request tries them out. */
+    /** The connections are not tested by a request first. */
     untried?: boolean;
   }
-  /** Each connection asks again and again, until the time is over. */
+  /** Each connection sends one request after another until the time is over. */
   | { kind: "closed"; ms: number }
-  /** Each connection asks once for a stream whose events carry the time of their sending. */
+  /** Each connection requests one stream whose events carry their sending time. */
   | { kind: "timed" }
   /** This many requests per second, sent without waiting for answers. */
   | { kind: "rate"; ms: number; perSecond: number }
-  /** Each connection asks once and is left alone after the first event. */
+  /** Each connection requests one stream and stays idle after the first event. */
   | { kind: "hold" };
 
 /** Result of a job. */
 export interface JobResult {
-  /** Why the job could not be done; all else is nothing then. */
+  /** The reason why the job failed; the other members are empty then. */
   failed?: string;
   requests: number;
   /** From the first request to the end of the last answer, in milliseconds. */
@@ -49,11 +49,11 @@ interface Connection {
   reader: MessageReader;
 }
 
-/** Most times that are reported individually. */
+/** Maximum number of times that are reported individually. */
 const MAX_TIMES = 5_000;
-/** Bytes that are read at once from a stream that is only held. */
+/** Bytes per read of a stream that is only kept open. */
 const SMALL_BUFFER = 16 * 1024;
-/** Connections that are opened at once. */
+/** Connections that are opened concurrently. */
 const AT_ONCE = 100;
 
 const decoder = new TextDecoder();
@@ -187,7 +187,7 @@ async function drain(socket: Deno.TcpConn): Promise<void> {
   try {
     while (await socket.read(buffer) !== null);
   } catch {
-    // It was closed, by this side or the other.
+    // Either side may have closed it already.
   }
 }
 

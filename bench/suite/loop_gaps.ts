@@ -1,9 +1,9 @@
 /**
- * Runs in the process of the gateway before it does, and writes down each time that the event loop did not come round for
- * a while: `Unix milliseconds, milliseconds of it, milliseconds of CPU time of the thread`, a line each.
+ * Is loaded into the gateway's process before the gateway, and records each pause of the event loop as a line: Unix
+ * milliseconds, duration in milliseconds, and CPU time of the thread in milliseconds.
  */
 const PATH = Deno.env.get("BENCH_GAPS") ?? "";
-/** Time between two looks, and shortest gap that is written down, in milliseconds. */
+/** Time between two checks, and shortest pause that is recorded, in milliseconds. */
 const TICK_MS = 2;
 const MIN_MS = 10;
 

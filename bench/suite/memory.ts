@@ -8,14 +8,14 @@ import type { Target } from "./targets.ts";
 
 /** Memory of a target with open streams. */
 export interface StreamMemory {
-  /** Of the target before there was any stream, and with all of them, in bytes. */
+  /** Memory of the target before the first stream, and with all streams open, in bytes. */
   idleBytes: number;
   openBytes: number;
   /** Growth for each stream, in bytes. */
   perStreamBytes: number;
 }
 
-/** Streams that say something every two seconds: translated ones where the target can do that. */
+/** Streams with an event every two seconds, translated if the target can translate. */
 const HELD = { client: "chat", upstream: "messages", play: "slow" } as const;
 const HELD_RELAYED = { client: "chat", upstream: "chat", play: "slow" } as const;
 
@@ -23,12 +23,12 @@ const HELD_RELAYED = { client: "chat", upstream: "chat", play: "slow" } as const
 const OPEN_MS = 5_000;
 
 /**
- * Time after the first answer at which a target without streams is weighed, in milliseconds. Until then the gateway
- * imports the modules that its first answer did not need; they are no memory of streams.
+ * Time after the first answer at which the memory without streams is measured, in milliseconds. By then the gateway has
+ * imported the modules that its first answer did not need, so they do not count as memory of streams.
  */
 const SETTLE_MS = 5_000;
 
-/** Opens streams on a target that was started for that, and weighs it. @throws {Error} where not all can be opened */
+/** Opens streams on a target that was started for that, and weighs it. @throws {Error} if not all can be opened */
 export async function weighStreams(running: Running, { load, streams }: { load: Peer; streams: number }): Promise<
   StreamMemory
 > {
@@ -50,7 +50,7 @@ function entranceOf(target: Target): NonNullable<ReturnType<Target["entrance"]>>
   return entrance;
 }
 
-/** The request that shows that a target has started. */
+/** The request whose answer shows that a target has started. */
 export function firstRequest(target: Target): { entrance: ReturnType<typeof entranceOf>; body: string } {
   const entrance = target.entrance({ client: "chat", upstream: "chat", play: "json" });
   if (entrance === undefined) throw new Error(`${target.name} does not speak chat`);

@@ -1,13 +1,15 @@
-/** HTTP/1.1 messages over bare sockets, one after the other: as little work as there can be. */
+/**
+ * Reads and writes HTTP/1.1 messages over plain sockets with as little work as possible, one message after the other.
+ */
 
-/** A message that has come. */
+/** A received message. */
 export interface Message {
   head: string;
-  /** When the first byte of its body came, by `performance.now()`; without a body: when the head did. */
+  /** Time at which the first byte of its body arrived, by `performance.now()`; without a body, that of its head. */
   firstMs: number;
   /** Bytes of its body as they were sent, chunk by chunk. */
   bytes: number;
-  /** Its body as it was sent, where it was to be kept. */
+  /** Its body as it was sent, if the caller asked to keep it. */
   text: string;
 }
 
@@ -19,7 +21,7 @@ const LAST_CHUNK = [48, 13, 10, 13, 10];
 
 const decoder = new TextDecoder();
 
-/** Reads messages from a socket on which nothing is sent before its answer. */
+/** Reads messages from a socket on which no request is sent before the previous answer. */
 export class MessageReader {
   readonly #socket: Deno.TcpConn;
   readonly #buffer: Uint8Array<ArrayBuffer>;
@@ -32,7 +34,7 @@ export class MessageReader {
 
   /**
    * The next message, or the beginning of one: `first` waits only for the first bytes of the body. Undefined at the end.
-   * @throws {Error} where the connection ends within a message, or a message is none
+   * @throws {Error} if the connection ends within a message, or a message is none
    */
   async next({ keep = false, first = false }: { keep?: boolean; first?: boolean } = {}): Promise<Message | undefined> {
     const buffer = this.#buffer;
@@ -50,13 +52,13 @@ export class MessageReader {
     head = head.slice(0, end + 2);
     const begin = end + 4;
     const message: Message = { head, firstMs: performance.now(), bytes: filled - begin, text: "" };
-    // A head that is not ASCII has no place here, so its characters are bytes.
+    // Heads are ASCII here, so their characters are bytes.
     let from = begin;
     const isOver = this.#endOf(head);
     const bodyDecoder = keep ? new TextDecoder() : undefined;
     if (keep) message.text = bodyDecoder?.decode(buffer.subarray(begin, filled), { stream: true }) ?? "";
     while (first ? message.bytes === 0 : !isOver(message.bytes, filled)) {
-      // The last bytes stay, since the end may come in two reads.
+      // The last bytes are kept, because the end may be split over two reads.
       const kept = Math.min(LAST_CHUNK.length, filled - from);
       buffer.copyWithin(0, filled - kept, filled);
       const read = await this.#socket.read(buffer.subarray(kept)) ?? failed("the connection ended within a body");

@@ -4,7 +4,7 @@ import type { Play } from "./answers.ts";
 
 /** One request, ready to be sent. */
 export interface MixRequest {
-  /** Under which it is counted. */
+  /** The kind under which it is counted. */
   kind: string;
   method: "GET" | "POST";
   path: string;
@@ -22,7 +22,7 @@ export interface Keys {
   admin: string;
 }
 
-/** Kinds of requests, and how many of each thousand are such. */
+/** Kinds of requests, and their share in thousandths. */
 export const SHARES = {
   whole: 400,
   whole60k: 90,
@@ -53,10 +53,10 @@ const PATHS = {
   messages: "/anthropic/v1/messages",
 } as const;
 
-/** Longest that a client stays in a stream before it leaves, in milliseconds; the stream takes two seconds. */
+/** Longest time until a client disconnects from a stream, in milliseconds; the stream takes two seconds. */
 const STAY_MS = 1_500;
 
-/** Faults of the misbehaving upstream. Every second one is no fault, so that the upstream stays in use. */
+/** Faults of the misbehaving upstream. Half of the entries are not faults, so that the upstream stays in use. */
 const FAULTS = [
   "status:429",
   "status:500",
@@ -74,7 +74,7 @@ const FAULTS = [
   "long-line:200kb",
 ];
 
-/** Bodies that are refused, each for another reason. */
+/** Bodies that are refused, each for a different reason. */
 const BAD = [
   "{",
   "[]",
@@ -122,7 +122,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<MixRequest, "kind"> {
     case "left":
       return { ...talk(random() < 0.8 ? "paced" : "slow", { stream: true }), leaveMs: random() * STAY_MS };
     case "leftEarly":
-      // Before there is any answer.
+      // The client disconnects before the answer begins.
       return { ...talk("first", { stream: true, size: one(["1k", "60k"], "1k") }), leaveMs: -1 };
     case "echo":
       return textRequest(client, { key, model: "sluice/echo", text: "Say it again, please.", stream: random() < 0.5 });

@@ -36,12 +36,12 @@ export interface UnexpectedFailure {
   afterMs: number;
 }
 
-/** Most failures in one report. */
+/** Maximum number of failures in one report. */
 const MAX_FAILURES = 50;
 
-/** Most requests in progress. */
+/** Maximum number of requests in progress. */
 const MAX_IN_PROGRESS = 600;
-/** Requests of one connection, after which there is another one. */
+/** Requests per connection; the next request opens a new one. */
 const REQUESTS_OF_ONE = 100;
 /** Bytes read at once. */
 const BUFFER_BYTES = 16 * 1024;
@@ -107,7 +107,7 @@ async function sendRequest(request: MixRequest, port: number): Promise<void> {
     isDone = message !== undefined && connection.messages < REQUESTS_OF_ONE &&
       !/\r\nconnection: close/i.test(message.head);
   } catch {
-    // Expected where the upstream cuts an answer.
+    // This is expected if the upstream cuts an answer.
     count(request.kind, "broken");
   } finally {
     if (isDone) idle.push(connection);

@@ -1,4 +1,7 @@
-/** The least a gateway on Deno can be: `Deno.serve` and `fetch`, with bodies handed on. Arguments: port, upstream. */
+/**
+ * The smallest possible gateway on Deno: `Deno.serve` and `fetch`, with bodies passed through. Arguments: port,
+ * upstream.
+ */
 const [port = "0", upstream = ""] = Deno.args;
 
 Deno.serve({ hostname: "127.0.0.1", port: Number(port), onListen: () => {} }, async (request) => {

@@ -1,4 +1,4 @@
-/** Processes beside the suite that answer each line of input with a line of output. */
+/** Helper processes that answer each line of input with a line of output. */
 
 /** A process that answers each line with a line. */
 export interface Peer {
@@ -20,7 +20,7 @@ export interface Pinned {
 /** Longest time for an answer, in milliseconds. */
 const PATIENCE_MS = 120_000;
 
-/** The words that keep a command on a core, where the system can do that. */
+/** The prefix of a command that pins it to a core, if the system supports that. */
 export function pinning({ core }: Pinned): string[] {
   return core === undefined ? [] : ["taskset", "-c", String(core)];
 }

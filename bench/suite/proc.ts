@@ -1,6 +1,6 @@
 /** Reads CPU time and memory of a process with its threads and children from Linux. */
 
-/** CPU time in nanoseconds, of a process with all that it started. What has ended meanwhile is not in it. */
+/** CPU time in nanoseconds of a process and its descendants. Descendants that have ended are not included. */
 export async function cpuNs(pid: number): Promise<number> {
   let sum = 0;
   for (const one of await family(pid)) {
@@ -22,7 +22,7 @@ export async function memoryBytes(pid: number): Promise<number> {
   return sum;
 }
 
-/** A process and all that it started, and they did. */
+/** A process and its descendants. */
 export async function family(pid: number): Promise<number[]> {
   const all = [pid];
   for (const one of all) {
@@ -34,7 +34,7 @@ export async function family(pid: number): Promise<number[]> {
   return all;
 }
 
-/** Work of all programs of the last minute, in cores. */
+/** Load average of the machine over the last minute, in cores. */
 export async function loadAverage(): Promise<number> {
   return Number((await read("/proc/loadavg")).split(" ")[0]);
 }
@@ -47,7 +47,7 @@ async function tasksOf(pid: number): Promise<string[]> {
   }
 }
 
-/** Empty where it has gone. */
+/** Empty if the process has ended. */
 async function read(path: string): Promise<string> {
   try {
     return await Deno.readTextFile(path);

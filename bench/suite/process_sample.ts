@@ -13,11 +13,11 @@ export interface ProcessSample {
   heap: number;
   /** Open files and sockets. */
   descriptors: number;
-  /** Entries on their way into the ledger. */
+  /** Entries that are not yet durable in the ledger. */
   queue: number;
-  /** Holds that are noted in the file. */
+  /** Holds that are recorded in the file. */
   holds: number;
-  /** Requests under way. */
+  /** Running requests. */
   running: number;
   /** Bytes of request bodies in memory. */
   bodies: number;
@@ -32,7 +32,7 @@ export interface GatewayProcess {
   database: string;
 }
 
-/** Samples the process. @throws {Error} where the gateway does not answer */
+/** Samples the process. @throws {Error} if the gateway does not answer */
 export async function sampleProcess(
   { pid, port, adminKey, database }: GatewayProcess,
   seconds: number,

@@ -12,7 +12,7 @@ interface Profile {
   timeDeltas: number[];
 }
 
-/** Time at one place, as a share of the time in which the process did something. */
+/** Time at one place in the code, as a share of the time in which the process was busy. */
 export interface ProfileShare {
   place: string;
   share: number;
@@ -24,7 +24,9 @@ export interface ProfileSummary {
   functions: ProfileShare[];
   /** Files by the time spent in their functions themselves. */
   files: ProfileShare[];
-  /** Files of our own by the time spent in them and in the runtime on their behalf; else the runtime's. */
+  /**
+   * Our own files by the time spent in them and in the runtime on their behalf; all other time belongs to the runtime.
+   */
   owners: ProfileShare[];
   /** Functions by the time spent in them and all that they called. */
   inclusive: ProfileShare[];
@@ -35,7 +37,7 @@ export interface ProfileSummary {
 /** The inspector's bridge for network events runs only while a profiler is attached. */
 const INSPECTOR = "inspector_network_bridge";
 
-/** Flags for a process that can be looked into, and where. */
+/** The flags that open the inspector of a process, and its address. */
 export function inspecting(): { flags: string[]; port: number } {
   const port = freePort();
   return { flags: [`--inspect=127.0.0.1:${port}`], port };

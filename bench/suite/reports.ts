@@ -26,7 +26,7 @@ export interface MeasuredReport {
 
 /**
  * Fills a new file. Every tenth row has one of 1,000 end users, every hundredth failed, every thousandth has a tag. The
- * check sums are 0, so that the file can only be opened to read.
+ * checksums are 0, so that the file can only be opened to read.
  */
 async function fill(path: string, { count, now }: { count: number; now: number }): Promise<void> {
   await (await openStore({ kind: "sqlite", path }, { own: true })).close();
@@ -98,7 +98,9 @@ async function fillPostgres(url: Secret, { count, now }: { count: number; now: n
   await sql.end();
 }
 
-/** Fills a file with so many rows and measures every filter and order of searches, and every grouping of sums. */
+/**
+ * Fills a file with this number of rows, and measures every filter and order of searches, and every grouping of sums.
+ */
 export async function measureReports(
   path: string,
   { count, now }: { count: number; now: number },

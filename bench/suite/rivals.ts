@@ -20,7 +20,7 @@ const PORTKEY_PACKAGE = {
   overrides: { "@hono/node-server": "1.13.8" },
 };
 
-/** Portkey from npm, which is installed here if it is absent. @throws {Error} where it cannot be had */
+/** Portkey from npm, which is installed here if it is absent. @throws {Error} if it cannot be had */
 export async function portkey({ installed, upstreamPort }: RivalOptions): Promise<Target> {
   const main = `${installed}/node_modules/@portkey-ai/gateway/build/start-server.js`;
   if (!await exists(main)) {
@@ -52,7 +52,7 @@ export async function portkey({ installed, upstreamPort }: RivalOptions): Promis
 
 const UPSTREAM_KEY = `sk-${"0".repeat(40)}`;
 
-/** GoModel, which records usage in SQLite, and no bodies. @throws {Error} where it is not installed */
+/** GoModel, which records usage in SQLite, and no bodies. @throws {Error} if it is not installed */
 export async function gomodel({ installed, folder, upstreamPort }: RivalOptions): Promise<Target> {
   const program = `${installed}/gomodel`;
   if (!await exists(program)) throw new Error(`there is no ${program}`);
@@ -86,7 +86,7 @@ export async function gomodel({ installed, folder, upstreamPort }: RivalOptions)
   };
 }
 
-/** LiteLLM's proxy with one worker, without a database. @throws {Error} where it is not installed */
+/** LiteLLM's proxy with one worker, without a database. @throws {Error} if it is not installed */
 export async function litellm({ installed, folder, upstreamPort }: RivalOptions): Promise<Target> {
   const program = `${installed}/bin/litellm`;
   if (!await exists(program)) throw new Error(`there is no ${program}`);
@@ -101,7 +101,7 @@ export async function litellm({ installed, folder, upstreamPort }: RivalOptions)
     };
   }
   await Deno.mkdir(folder, { recursive: true });
-  // As the other gateways, it checks no keys.
+  // Like the other gateways, it checks no keys.
   const general_settings = { dangerously_permit_weak_or_unset_master_key: true };
   await Deno.writeTextFile(`${folder}/config.yaml`, JSON.stringify({ model_list: models, general_settings }));
   return {

@@ -1,4 +1,4 @@
-/** Measures targets in turns, round by round, so that what disturbs the machine disturbs all of them alike. */
+/** Measures targets in turns, round by round, so that disturbances of the machine affect all of them alike. */
 import type { BodyOptions } from "./bodies.ts";
 import type { JobResult, LoadJob } from "./load.ts";
 import type { Peer } from "./peer.ts";
@@ -24,13 +24,13 @@ export interface Figures {
   rounds: number[];
 }
 
-/** Figures by the target's name, or why there are none. */
+/** Figures by the target's name, or the reason why there are none. */
 export type Measured = Record<string, Figures | { failed: string }>;
 
 /** Number and length of the rounds. */
 export interface Pace {
   rounds: number;
-  /** Length of a round of work without pause, and of one at a rate, in milliseconds. */
+  /** Length of a round without pauses, and of a round at a fixed rate, in milliseconds. */
   roundMs: number;
   calmMs: number;
 }
@@ -49,7 +49,7 @@ export async function measure(
   const measured: Measured = {};
   // The first round warms up.
   for (let number = 0; number <= pace.rounds; number++) {
-    // Another order in each round: what runs after the same target every time would share its effects on the machine.
+    // The order differs in each round: otherwise a target would always be affected by the same predecessor.
     const first = number % targets.length;
     for (const running of [...targets.slice(first), ...targets.slice(0, first)]) {
       const { name } = running.target;
@@ -79,7 +79,7 @@ interface Round extends JobResult {
   cpuUs: number;
 }
 
-/** Least requests of each scenario before anything is measured, and most time for them, in milliseconds. */
+/** Minimum number of warm-up requests of each scenario, and maximum time for them, in milliseconds. */
 export interface WarmUp {
   requests: number;
   ms: number;
@@ -109,7 +109,7 @@ export async function warmUp(
   }
 }
 
-/** Asks the clients to do something. @throws {Error} what they say */
+/** Sends a job to the clients. @throws {Error} with the clients' own message */
 export async function tell(load: Peer, job: LoadJob): Promise<JobResult> {
   const done: JobResult = JSON.parse(await load.ask(JSON.stringify(job)));
   if (done.failed !== undefined) throw new Error(done.failed);
@@ -134,7 +134,7 @@ async function playRound(
     connections,
     untried: !first,
   });
-  // A target that answers with less than it should has not done the work.
+  // An answer that is too short shows that the target has not done the work.
   const found = (sample ?? "").split(/^data:/m).length - 1;
   if (first && events !== undefined && found < events) throw new Error(`${found} of ${events} events came`);
   // A process that has been idle while others had their turns is slower at first.
@@ -166,7 +166,7 @@ function figuresOf({ events = 1 }: Scenario, played: readonly Round[]): Figures 
   };
 }
 
-/** The one in the middle. NaN of none. */
+/** The median; NaN for an empty list. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }

@@ -1,9 +1,9 @@
-/** Targets while they run. */
+/** Starts targets and stops them. */
 import type { Entrance, Target } from "./targets.ts";
 import { family } from "./proc.ts";
 import { inTime, type Pinned, pinning } from "./peer.ts";
 
-/** A target that answers. */
+/** A running target. */
 export interface Running {
   target: Target;
   pid: number;
@@ -93,6 +93,6 @@ function endProcess(pid: number, signal: Deno.Signal): void {
   try {
     Deno.kill(pid, signal);
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
 }

@@ -12,13 +12,13 @@ export interface Scenario {
   stream: boolean;
   /** Messages of a conversation of plain text; absent: as many as its size needs. */
   turns?: number;
-  /** Connections that ask without pause; each once at least. */
+  /** Number of connections that send requests without a pause, each at least one. */
   connections: number;
-  /** Requests per second instead, sent without waiting for answers. */
+  /** Requests per second that are sent without waiting for answers, instead of requests without a pause. */
   perSecond?: number;
   /** Text events of one answer: CPU time is reported per event. */
   events?: number;
-  /** Each connection asks once: an answer takes longer than a round. */
+  /** Each connection sends one request, because an answer takes longer than a round. */
   once?: boolean;
   /** Not part of a quick run. */
   long?: boolean;

@@ -1,4 +1,4 @@
-/** Measures what entries cost to enter, and how long searches among them take, in a SQLite file. */
+/** Measures the cost of adding entries, and the duration of searches, in a SQLite file. */
 import { openStore } from "../../lib/store/open.ts";
 import type { EntrySearch } from "../../lib/store/search.ts";
 import { seedStore } from "./seed.ts";

@@ -11,7 +11,7 @@ export interface SluiceOptions {
   /** A folder of its own. */
   folder: string;
   upstreamPort: number;
-  /** Requests that are logged, to a file. */
+  /** Which requests are logged, to a file. */
   log: "all" | "none";
   /** The executable; absent: from source. */
   executable?: string;
@@ -36,7 +36,7 @@ const ENTRANCES = {
   messages: "/anthropic/v1/messages",
 } as const;
 
-/** Limits that no run reaches: each is counted and none refuses. */
+/** Limits that are counted but never reached. */
 const GROUP_LIMITS = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrency: 20_000 };
 const LIMITS = ["--rpm", "1000000", "--tpm", "1000000000", "--concurrency", "20000"];
 
@@ -88,7 +88,7 @@ function commandOf({ executable, preload = [], checkout = ROOT }: SluiceOptions,
     args: [
       ...["run", "--quiet", "--no-check", "--no-prompt", `--v8-flags=${V8_FLAGS}`],
       ...["--config", `${checkout}/deno.json`],
-      // Programs that run beside it may look at the whole process.
+      // Preloaded modules measure the process, which needs more permissions.
       ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),
       ...preload.flatMap((file) => ["--preload", file]),
       `${checkout}/main.ts`,

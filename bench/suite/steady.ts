@@ -13,7 +13,7 @@ export interface Trend {
   thirds: [number, number, number];
   /** Growth per hour over the last two thirds, by least squares. */
   perHour: number;
-  /** The last third less the first one. */
+  /** The last third minus the first one. */
   rise: number;
   /** True if the last third exceeds the middle one by no more than allowed. */
   flat: boolean;
@@ -25,7 +25,7 @@ export interface Tolerance {
   value: number;
 }
 
-/** The lowest of each few consecutive points: of a heap, the part that is not garbage. */
+/** The minimum of each group of consecutive points: for a heap, this is the part that is not garbage. */
 export function lowsOf(points: readonly Point[], size: number): Point[] {
   return Array.from({ length: Math.ceil(points.length / size) }, (_, number) => {
     const window = points.slice(number * size, (number + 1) * size);
@@ -35,7 +35,7 @@ export function lowsOf(points: readonly Point[], size: number): Point[] {
 
 const HOUR = 3600;
 
-/** Reads a series of points in their order. NaN where there are too few. */
+/** Computes the statistics of a series of points in order. NaN if there are too few. */
 export function trendOf(points: readonly Point[], tolerance: Tolerance): Trend {
   const third = (number: number) =>
     points.slice(Math.round(points.length * number / 3), Math.round(points.length * (number + 1) / 3));
@@ -49,7 +49,7 @@ export function trendOf(points: readonly Point[], tolerance: Tolerance): Trend {
   };
 }
 
-/** Growth per second, by least squares. NaN of fewer than two points. */
+/** Growth per second, by least squares. NaN for fewer than two points. */
 export function slope(points: readonly Point[]): number {
   const [seconds, value] = [mean(points.map(({ seconds }) => seconds)), mean(points.map(({ value }) => value))];
   let [above, below] = [0, 0];

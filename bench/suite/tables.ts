@@ -1,4 +1,4 @@
-/** Results as tables of Markdown, for a terminal and for a page alike. */
+/** Formats results as Markdown tables, for the terminal and for pages. */
 import { type AimResult, figure, type Results } from "./aims.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
@@ -14,7 +14,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(rule), ...rows.map(line)].join("\n");
 }
 
-/** A number with three digits that count. */
+/** A number with three significant digits. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return "–";
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);

@@ -16,7 +16,7 @@ export interface Command {
   env?: Readonly<Record<string, string>>;
 }
 
-/** Something to measure. */
+/** A program to measure. */
 export interface Target {
   name: string;
   /** Name and version for the reader of the results. */
@@ -32,10 +32,10 @@ export interface Target {
 /** Path of each protocol. */
 export const PATHS = { chat: "chat/completions", responses: "responses", messages: "messages" } as const;
 
-/** Credential of targets that check none. */
+/** Credential for targets that do not check it. */
 export const AUTHORIZATION = { authorization: `Bearer sk-${"0".repeat(40)}` };
 
-/** The upstream alone: what clients, upstream and sockets cost. */
+/** The upstream alone: the cost of clients, upstream and sockets. */
 export function direct(): Target {
   return {
     name: "direct",
@@ -118,7 +118,7 @@ export function denoProgram({ name, file, cross, upstreamPort, args = [], flags 
   };
 }
 
-/** Runs a command to its end. @throws {Error} where there is none, or it fails */
+/** Runs a command to its end. @throws {Error} if there is none, or it fails */
 export async function firstLine(program: string, args: readonly string[]): Promise<string> {
   const command = new Deno.Command(program, { args: [...args], stdin: "null", stdout: "piped", stderr: "piped" });
   const { code, stdout, stderr } = await command.output();

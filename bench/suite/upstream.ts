@@ -71,7 +71,7 @@ function paced(
   return async (socket) => {
     await send(socket, opening);
     await send(socket, event);
-    // A late timer is made up for by the next one.
+    // The next timer compensates for a late one.
     const begin = performance.now();
     for (let count = 1; count < events; count++) {
       await pause(begin + count * everyMs - performance.now());

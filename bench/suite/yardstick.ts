@@ -1,7 +1,8 @@
 /**
- * X, the yardstick: a gateway as one writes it on Deno without further thought. `Deno.serve` and `fetch`; JSON is parsed
- * and encoded anew, events are parsed and written anew, with web streams. Below `/cross` chat is translated into messages,
- * as little as that can be. No keys, no limits, no ledger, no log. Arguments: port, upstream.
+ * X, the minimal proxy that all figures are compared with: a straightforward gateway on Deno, with `Deno.serve` and
+ * `fetch`. It parses JSON and encodes it again, and parses events and writes them again with web streams. Under
+ * `/cross` it translates chat into messages in the simplest way. No keys, no limits, no ledger, no log. Arguments:
+ * port, upstream.
  */
 const [port = "0", upstream = ""] = Deno.args;
 
