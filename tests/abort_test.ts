@@ -13,7 +13,7 @@ Deno.test("abortable() settles like its promise, or rejects with the signal's re
   const later = Promise.withResolvers<never>();
   await assertRejects(() => abortable(later.promise, signal), RangeError, "enough");
   await assertRejects(() => abortable(Promise.resolve(1), signal), RangeError, "enough");
-  // Neither is an unhandled rejection.
+  // Neither rejection is unhandled.
   late.reject(new Error("late"));
   later.reject(new Error("later"));
   await new Promise((resolve) => setTimeout(resolve, 0));

@@ -33,7 +33,7 @@ Deno.test("mapSliced() yields to the event loop during long work", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
   try {
-    // Every item takes a while until others have had their turns, however slow the machine is.
+    // Each item takes so long that others get their turns, however slow the machine is.
     await mapSliced(Array(20_000).fill(0), () => {
       for (let spun = 0; spun < 2_000 && turns < 2; spun++) performance.now();
     });

@@ -16,7 +16,7 @@ Deno.test('authenticateAdmin() accepts the admin key with any spelling of "Beare
 });
 
 Deno.test("authenticateAdmin() compares whole hashes", () => {
-  // Among so many some begin or end as the right one does.
+  // With this many keys, some begin or end like the valid one.
   for (let round = 0; round < 3000; round++) {
     const headers = new Headers({ authorization: `Bearer ${KEY}${round}` });
     assertThrows(() => authenticateAdmin(headers, ADMIN), GatewayError, "The admin key is not valid");

@@ -95,7 +95,7 @@ Deno.test("authenticate() decides by the state of the key, in either header", as
 
 Deno.test("authenticate() accepts a key only from addresses that its group and the key allow", async () => {
   const cases: [string, string, string][] = [
-    // Key, address, decision; an empty address stands for an unknown one.
+    // Key, address and expected decision; an empty address means an unknown one.
     [office.key, "10.9.9.9", "office"],
     [office.key, "2001:db8::7", "office"],
     [office.key, "::ffff:10.9.9.9", "office"],

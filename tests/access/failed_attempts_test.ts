@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createFailedAttempts, type FailedAttempt, type FailedAttempts } from "../../lib/access/failed_attempts.ts";
 
-/** True if a wrong key from there would be one too many. Counts nothing. */
+/** True if the next wrong key from this address would be refused. Counts nothing. */
 function isThrottled(failures: FailedAttempts, address: string | undefined): boolean {
   return failures.retryAfterMs(address) !== undefined;
 }
@@ -30,7 +30,7 @@ Deno.test("FailedAttempts counts an IPv6 /64 as one address, and mapped IPv4 as 
     ["2001:db8::1", "2001:db8:0:1::1", false],
     ["::ffff:192.0.2.7", "192.0.2.7", true],
     ["192.0.2.7", "192.0.2.8", false],
-    // Of the other family, and the same number.
+    // An address of the other family with the same number.
     ["1.2.3.4", "0:0:102:304::1", false],
     ["not an address", "not an address", true],
   ];

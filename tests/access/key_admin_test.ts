@@ -169,7 +169,7 @@ Deno.test("rotateKey() returns a new secret, and the old one expires after the o
   assertEquals((await rotateKey(admin, "ci", { overlapMs: most })).record.former?.until, NOW + 10 + most);
   const last = await rotateKey(admin, record.id, { overlapMs: 0 });
   assertEquals(await ids(old, key, last.key), [undefined, undefined, record.id]);
-  // Of two rotations at once the second fails: it would end the secret that the first has shown.
+  // Of two concurrent rotations the second fails: it would invalidate the secret that the first has shown.
   const together = await Promise.allSettled([1, 2].map(() => rotateKey(admin, "ci", { overlapMs: 5 })));
   assertEquals(together.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
   const seen = (await findKey(admin, "ci")).hash;

@@ -68,7 +68,7 @@ Deno.test("KeyRing reads each key, valid or wrong, once per store version", asyn
   state.version++;
   assertEquals(await ring.find(late.key), late.record);
   assertEquals(state.lookups, 6);
-  // However many there are, the good ones stay known.
+  // Any number of wrong keys evicts no valid one.
   for (let times = 0; times < 1_500; times++) await ring.find(mintKey());
   assertEquals(await ring.find(late.key), late.record);
   assertEquals(state.lookups, 1_506);

@@ -138,7 +138,7 @@ Deno.test("by upstream, lines are per model and day, and pruned days are rejecte
   });
   const single = await ask(gateway, `GET /usage?by=upstream&upstream=other&since=2026-03-01&${until}`);
   assertEquals(single.body.lines, [other]);
-  // One that is configured, and that nothing went to.
+  // An upstream that is configured and has no requests.
   assertEquals((await ask(gateway, "GET /usage?by=upstream&upstream=embedded")).body.lines, []);
 
   while (await ledger.prune(Date.parse("2026-03-02") / 86_400_000));

@@ -38,20 +38,22 @@ export interface Agent {
   configure?(endpoint: Endpoint, folders: Folders, context?: number): Promise<void>;
   /** A call with a prompt. */
   run(prompt: string, endpoint: Endpoint): AgentCall;
-  /** A call that goes on with the last session. `image`: a file to attach. */
+  /** The arguments of a call that continues the last session. `image`: a file to attach. */
   resume(prompt: string, endpoint: Endpoint, image?: string): AgentCall;
-  /** A prompt that makes the echo model show files by parallel calls of a tool. */
+  /** A prompt that makes the echo model show files through parallel calls of a tool. */
   showFiles(paths: readonly string[]): string;
   /** The same for an image; absent: it has no tool that gives the model an image. */
   showImage?(path: string): string;
   /** Present if it waits for a limit and for a busy upstream. */
   patience?: {
-    /** A part of the text with which it gives up at an exhausted budget. */
+    /** A part of the text that it prints when it gives up at an exhausted budget. */
     budgetText: string;
   };
   /** Its way to shorten a conversation; absent: it needs a terminal. */
   compaction?: {
-    /** Called in the session; absent: it compacts by itself when it goes on after `configure` with a small context. */
+    /**
+     * Called in the session; absent: it compacts by itself when it continues after `configure` with a small context.
+     */
     call?(endpoint: Endpoint): AgentCall;
     /** Text that its own files then contain. */
     evidence: string;
@@ -109,7 +111,7 @@ function codex(name: string, provider: "own" | "own, sockets" | "built in"): Age
     package: "@openai/codex",
     version: "0.169.0",
     program: "codex",
-    // It has a text of its own for the code `insufficient_quota`.
+    // It shows its own text for the code `insufficient_quota`.
     ...(provider === "own" && { patience: { budgetText: "Quota exceeded" } }),
     async configure({ url, model }, { home }, context) {
       await Deno.mkdir(`${home}/.codex`, { recursive: true });
@@ -233,7 +235,7 @@ function gemini(args: string[], { url, key, model }: Endpoint): AgentCall {
   };
 }
 
-/** All of them. */
+/** All tested agents. */
 export const AGENTS: readonly Agent[] = [
   CLAUDE_CODE,
   codex("Codex", "own"),

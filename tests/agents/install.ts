@@ -35,7 +35,7 @@ async function exists(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
 
-/** Runs a program. @throws with the end of its output where it fails or takes too long */
+/** Runs a program. @throws with the end of its output if it fails or takes too long */
 async function output(program: string, args: readonly string[], cwd?: string): Promise<void> {
   const signal = AbortSignal.timeout(PATIENCE_MS);
   const command = new Deno.Command(program, {

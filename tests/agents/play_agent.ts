@@ -1,4 +1,6 @@
-/** One session of a coding agent with a model: parallel tool calls, an image, compaction, and the session that goes on. */
+/**
+ * Plays one session of a coding agent with a model: parallel tool calls, an image, compaction, and a continued session.
+ */
 import { type Agent, type AgentCall, type Endpoint, type Folders, SMALL_CONTEXT } from "./agents.ts";
 import { encodePng } from "../../lib/images/codec_png.ts";
 

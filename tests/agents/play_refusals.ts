@@ -19,7 +19,7 @@ interface Traffic {
   readonly times: number[];
 }
 
-/** A gateway whose upstream refuses requests as long as the agent has sent but one. */
+/** A gateway whose upstream refuses the agent's first request. */
 class RefusingGateway implements AsyncDisposable {
   readonly traffic: Traffic;
   readonly #gateways: readonly Gateway[];

@@ -3,7 +3,7 @@
 /** An SDK. */
 export interface Sdk {
   name: string;
-  /** Of npm, or of PyPI where the program is in Python: what is installed. */
+  /** Packages to install: of npm, or of PyPI if the program is in Python. */
   packages: readonly string[];
   /** A file of `programs/`. */
   program: string;
@@ -25,7 +25,7 @@ function aiSdk(major: number, [ai, openai, anthropic, compatible, google]: reado
   };
 }
 
-/** All of them. */
+/** All tested SDKs. */
 export const SDKS: readonly Sdk[] = [
   aiSdk(5, ["5.0.277", "2.0.130", "2.0.112", "1.0.61", "2.0.108"]),
   aiSdk(6, ["6.0.324", "3.0.141", "3.0.140", "2.0.92", "3.0.141"]),

@@ -136,7 +136,7 @@ Deno.test("an alert is given up after the maximum of attempts, with growing paus
   assertEquals(log.at(-1)?.event, "alert_given_up");
   const pauses = Array.from({ length: receiver.received.length - 1 }, (_, index) => pauseAfter(index + 1));
   assertEquals(pauses.slice(0, 4), [1_000, 3_000, 9_000, 27_000]);
-  // A receiver that is back gets everything of the last eight hours within ten minutes.
+  // A receiver that is reachable again gets all alerts of the last eight hours within ten minutes.
   assertEquals(pauses.at(-1), 600_000);
   const hours = pauses.reduce((sum, ms) => sum + ms, 0) / 3_600_000;
   assert(hours > 8 && hours < 8.5, String(hours));

@@ -55,7 +55,7 @@ async function typesOf(world: World): Promise<string[]> {
   return (await world.sent()).map(([, type]) => type);
 }
 
-Deno.test("a publisher stores alerts in memory during an outage, and ends there what started there", async () => {
+Deno.test("a publisher stores alerts in memory during an outage, with their ends", async () => {
   const world = new World();
   world.isUp = false;
   await world.publish("store.down");
@@ -65,7 +65,7 @@ Deno.test("a publisher stores alerts in memory during an outage, and ends there 
   assertEquals(await idsOf(world.store), []);
 });
 
-Deno.test("an end that the store misses is sent later, and the next start is not taken for a known one", async () => {
+Deno.test("an end that the store missed is sent later, and the next start is not treated as known", async () => {
   const world = new World();
   await world.publish("store.down");
   world.isUp = false;
@@ -82,7 +82,7 @@ Deno.test("an end that the store misses is sent later, and the next start is not
   assertEquals(await typesOf(world), ["store.down", "store.up", "store.down", "store.up"]);
 });
 
-Deno.test("a missed end is not sent after a newer start, which ends where it started", async () => {
+Deno.test("a missed end is not sent after a newer start", async () => {
   const world = new World();
   await world.publish("store.down");
   world.isUp = false;

@@ -4,7 +4,7 @@ import { lowsOf, slope, trendOf } from "../../bench/suite/steady.ts";
 import { seeded } from "../support/random.ts";
 
 const LEEWAY = { share: 0.03, value: 5 };
-/** That two numbers are the same but for what floats lose. */
+/** Asserts that two numbers are equal except for rounding errors. */
 const assertNear = (actual: number, expected: number, by = 1e-9) =>
   assert(Math.abs(actual - expected) <= by, `${actual} is not near ${expected}`);
 /** 90 points, ten seconds apart. */

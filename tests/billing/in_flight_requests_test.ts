@@ -4,7 +4,7 @@ import { DrainedRequests, type InFlightKind, InFlightRequests } from "../../lib/
 
 const WHY = new GatewayError("overloaded", "The end");
 
-/** A request that ends when it is stopped, unless it does not listen. */
+/** A request that ends when it is aborted, unless it ignores the abort. */
 function request(kind: InFlightKind, listens = true) {
   const done = Promise.withResolvers<void>();
   const calls: string[] = [];

@@ -509,7 +509,7 @@ Deno.test("close() gives up after 5 seconds if nothing can be written", async ()
   assertEquals(bench.clock.timers, 0);
 });
 
-Deno.test("health needs room and a write that succeeded, and the reserve is kept for charged requests", async () => {
+Deno.test("the ledger is healthy after a write while its store has space, and keeps a reserve for held requests", async () => {
   let isWritable = true;
   const bench = benchOf({
     get isWritable() {

@@ -187,7 +187,7 @@ Deno.test("Meter extrapolates limit statuses without a call of the limiter", asy
     await clock.pass(ms);
     assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS), `${ms}`);
   }
-  // Reservations made by others since are unknown.
+  // Later reservations of other requests are unknown.
   await open("b").admit(wish());
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
   await meter.fail(500, DISCONNECTED);
@@ -577,7 +577,7 @@ Deno.test("Meter.switchModel() reserves the other model's limits, charges its pr
   const meter = bench.open("r1");
   await meter.admit(bench.wish());
   await meter.switchModel({ model: OTHER, sheet, limitRequests: OWN });
-  // Back and forth: each model's limits are taken once.
+  // After switching back and forth, each model's limits are reserved once.
   await meter.switchModel({ model: MODEL, sheet: bench.wish().sheet, limitRequests: [] });
   await meter.switchModel({ model: OTHER, sheet, limitRequests: OWN });
   assertEquals(await leftOf(bench, OWN), [0]);

@@ -56,7 +56,7 @@ function packedTree(...objects: string[]): Uint8Array {
   return Buffer.concat([Buffer.from(`9 0 obj\n${dictionary}\nstream\r\n`), data, Buffer.from("\nendstream\n")]);
 }
 
-Deno.test("countPdfPages() counts a page as often as the tree repeats it, however that is written", () => {
+Deno.test("countPdfPages() counts a page as often as the tree repeats it, in any notation", () => {
   const page = "<</Type/Page/Parent 2 0 R>>";
   const node = (...kids: number[]) => `<</Type/Pages/Kids[${kids.map((id) => `${id} 0 R`).join(" ")}]>>`;
   const twice = [node(3, 3), node(4, 4), node(5, 5), node(6, 6), page];
@@ -80,7 +80,7 @@ Deno.test("countPdfPages() counts a page as often as the tree repeats it, howeve
   assertEquals(pages(Buffer.from(escaped, "latin1")), 16);
   // A file that was edited has two versions of a node.
   assertEquals(pages(tree(node(3), page), "2 0 obj\n", node(3, 4), "3 0 obj", page, "4 0 obj", page), 3);
-  // Texts that look like catalogs or the start of an array hide nothing.
+  // Texts that look like catalogs or the start of an array hide no pages.
   const others = Array.from({ length: 65 }, (_, index) => `%/Pages ${100 + index} 0 R\n`).join("");
   assertEquals(pages(others, tree(node(3, 3, 3), page)), 3);
   assertEquals(pages(page, "%9 0 obj[\n", page, page), 3);
@@ -112,7 +112,7 @@ Deno.test("countPdfPages() estimates by size if no page is found, and never fail
   assertEquals(pages("<</Type /ObjStm>>\nstream\n", "no deflate"), 1);
   // One page is visible, and objects are hidden.
   assertEquals(pages("<</Type/Page>>", "<</Type /ObjStm>>\nstream\n", "no deflate".repeat(20_000)), 4);
-  // Inflated each would be 14 MB.
+  // Each would inflate to 14 MB.
   const bomb = objectStream("<</Type/Page>>".repeat(1_000_000));
   assertEquals(pages(bomb), pagesBySize(Buffer.from(bomb).toString("base64")));
   const budget = inflateBudget();

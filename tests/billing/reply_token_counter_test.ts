@@ -13,7 +13,7 @@ import { workedMs } from "../support/turns.ts";
 const SEED = 31_4159;
 const counter = await loadTokenCounter();
 
-/** The events of an answer with its texts in deltas of random lengths, which part characters, too. */
+/** The events of an answer with its texts in deltas of random lengths, which may split a character. */
 function randomEvents(blocks: ContentBlock[], random: Random, usual = 200): ReplyEvent[] {
   return eventsOf({ blocks, finish: "end", usage: {} }).flatMap((event): ReplyEvent[] => {
     if (event.type !== "delta") return [event];

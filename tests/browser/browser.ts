@@ -1,4 +1,4 @@
-/** Chromium without a window, and pages that note whatever they should not do. */
+/** Starts headless Chromium, with pages that record everything that should not happen. */
 import { type Browser, type BrowserContext, launch, type Page } from "puppeteer-core";
 import { findProgram, skipIf } from "../support/skip.ts";
 import { type RunningDemo, startDemo } from "./demo.ts";
@@ -22,7 +22,7 @@ export interface ConsoleBrowser extends AsyncDisposable {
   open(context?: BrowserContext): Promise<WatchedPage>;
 }
 
-/** A page, and what went wrong in it so far: errors, failed or foreign requests, dialogs. */
+/** A page, and its problems so far: errors, failed requests, requests to other hosts, dialogs. */
 export interface WatchedPage extends AsyncDisposable {
   readonly page: Page;
   readonly faults: string[];
@@ -98,7 +98,7 @@ function watchPage(page: Page, origin: string): string[] {
   });
   page.on("requestfailed", (request) => {
     const { errorText = "" } = request.failure() ?? {};
-    // A script of the page ends its streams itself, and Chromium says so also of those that were read to their end.
+    // A script of the page aborts its streams, and Chromium reports that even for streams that were read to their end.
     const isEnded = errorText === "net::ERR_ABORTED" && ["fetch", "eventsource"].includes(request.resourceType());
     if (!isEnded) faults.push(`failed request: ${request.url()} ${errorText}`);
   });

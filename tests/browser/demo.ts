@@ -1,7 +1,7 @@
-/** The demo in a process of its own: the product's imports are not those of these tests. */
+/** Runs the demo in a separate process, because the product has another import map than these tests. */
 const ROOT = `${import.meta.dirname}/../..`;
 
-/** A gateway with a month of traffic. Nothing asks it but the test. */
+/** A gateway with a month of traffic. Only the test sends requests to it. */
 export interface RunningDemo extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   readonly origin: string;

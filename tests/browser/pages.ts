@@ -6,7 +6,7 @@ import type { ConsoleBrowser } from "./browser.ts";
 
 /** Pages that are loaded side by side. */
 const TABS = 4;
-/** Nothing but colors depends on the scheme, and nothing but places on the width. */
+/** Only colors depend on the scheme, and only positions on the width. */
 const VIEWS = [[380, "light"], [800, "light"], [1400, "dark"]] as const;
 /** Widths at which accessibility is checked: each check takes a quarter of a second. */
 const CHECKED: readonly number[] = [380, 1400];

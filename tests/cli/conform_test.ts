@@ -1,4 +1,4 @@
-/** The commands that try things out, as programs. */
+/** Tests of the commands that test something, as programs. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startGateway } from "../support/gateway.ts";
 import { json, startUpstream } from "../upstream/mod.ts";

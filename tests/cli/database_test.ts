@@ -1,4 +1,4 @@
-/** The commands over a Postgres database that a gateway serves from meanwhile. */
+/** Tests of commands on a Postgres database from which a gateway serves at the same time. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { freshDatabase, postgresTest } from "../support/databases.ts";
 import { inFolder, reuseGateways, reuseProcess, run, startReused } from "../support/program.ts";

@@ -17,7 +17,7 @@ Deno.test("memory is released once after a peak, and not under load or for small
     monotonic: () => 0,
     log: (line) => void lines.push(line),
   });
-  /** Looks so often at this, and returns how often anything was collected by then. */
+  /** Runs the check this many times, and returns how often memory was collected. */
   const after = (looks: number, now: Partial<typeof state>): number => {
     Object.assign(state, now);
     for (let count = 0; count < looks; count++) look();

@@ -69,7 +69,7 @@ postgresTest(
         await assertRefused(place, { shape: newer, known: TABLES.length });
         assertEquals((await sql`SELECT version FROM sluice_shape`)[0]?.version, newer);
         assertEquals((await sql`SELECT name FROM keys`).map(({ name }) => name), ["ci"]);
-        // In place of the restored dump: what makes the tables newer is taken back.
+        // Undoes the newer migration steps, as a restored dump would.
         await sql`UPDATE sluice_shape SET version = ${TABLES.length}`;
       } finally {
         await sql.end({ timeout: 1 });

@@ -6,7 +6,7 @@ import { type InFlightKind, InFlightRequests } from "../../lib/billing/in_flight
 import { GatewayError } from "../../lib/errors.ts";
 import { soon, until } from "../support/soon.ts";
 
-/** Times within which nothing ends by itself. */
+/** Time limits that do not expire during the test. */
 const PATIENT: ShutdownTimes = { readyDelayMs: 0, drainMs: 60_000, imagesDrainMs: 60_000 };
 
 const NEVER = new Promise<void>(() => {});

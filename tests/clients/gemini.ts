@@ -58,7 +58,7 @@ interface Completion {
   };
 }
 
-/** Stands for the signature of a call that another model made. */
+/** Placeholder for the signature of a call that another model made. */
 const UNSIGNED = "skip_thought_signature_validator";
 
 /** A request that the server refuses. */
@@ -155,7 +155,7 @@ function checkTurns(contents: readonly Content[]): void {
   });
 }
 
-/** Checks that every signature is on the part it was made for. */
+/** Checks that every signature is on the part for which it was made. */
 async function checkSignatures(parts: readonly Part[]): Promise<void> {
   for (const part of parts) {
     const { thoughtSignature } = part;

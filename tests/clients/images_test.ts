@@ -62,7 +62,7 @@ testOpenai("images.generate returns images and their cost, once per idempotency 
   assertMatch((await caught(Sdk.BadRequestError, send("Patterns"))).message, /used for another request/);
 });
 
-/** To paint takes seconds. */
+/** Painting an image takes seconds. */
 const testInAll: typeof testOpenai = skipInQuick("Edited and streamed images of SDKs") ? () => {} : testOpenai;
 
 testInAll("images.edit accepts one file, several, and a mask", gateway, async ({ client }) => {

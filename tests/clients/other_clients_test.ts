@@ -157,7 +157,7 @@ for (const route of routesOfTest()) {
   });
 }
 
-/** Does something for each client's body and each way to the model. */
+/** Calls a function for each client's body and each route to the model. */
 function crossClients(
   table: readonly (readonly [name: string, body: Body, headers?: Record<string, string>])[],
   test: (name: string, route: Route, body: Body, headers: Record<string, string>) => void,

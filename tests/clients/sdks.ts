@@ -31,7 +31,7 @@ export interface AnthropicTest extends Route {
   gateway: Gateway;
 }
 
-/** The way to the model inside the gateway that is asked. */
+/** The route to the model inside the called gateway. */
 const EMBEDDED: Route = { model: ECHO, upstream: "embedded", keepsReasoning: true };
 
 /** Registers a test with every version of the npm package `openai`, of a gateway that answers by itself. */

@@ -3,7 +3,7 @@ import { fromBase64Url, toBase64Url } from "../../lib/protocols/canonical/signat
 import type { Body } from "./sse.ts";
 import { droppedNames } from "./upstreams.ts";
 
-/** Gateways put the signatures of others into envelopes. */
+/** A gateway puts the signatures of other issuers into envelopes. */
 const ENVELOPE = "sluice1.";
 
 /** Members that sign reasoning, in any protocol. */

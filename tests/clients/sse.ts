@@ -28,7 +28,7 @@ export function post(
   });
 }
 
-/** Reads a stream to its end. Nothing is overlooked: whatever is not an event line or a data line is an error. */
+/** Reads a stream to its end. Any line that is neither an event line nor a data line is an error. */
 export async function readMessages(response: Response): Promise<Message[]> {
   const type = response.headers.get("content-type");
   const text = await response.text();

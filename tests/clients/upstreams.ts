@@ -1,19 +1,19 @@
-/** Every way to the echo model: inside the gateway that is asked, and behind it over each protocol of upstreams. */
+/** All routes to the echo model: inside the called gateway, and behind it over each protocol of upstreams. */
 import { type Gateway, startGateway } from "./gateway.ts";
 import { GEMINI_KEY, startGemini } from "./gemini.ts";
 import type { Body } from "./sse.ts";
 import { skipInQuick } from "../support/skip.ts";
 
-/** The model that every test talks to, in one way or another. */
+/** The model that every test calls, over one of the routes. */
 export const ECHO = "sluice/echo";
 
-/** A way to the model. */
+/** A route to the model. */
 export interface Route {
   /** The model to ask for. */
   model: string;
   /** Protocol of its upstream; `embedded`: the model inside the gateway. */
   upstream: "embedded" | "chat" | "responses" | "messages" | "gemini";
-  /** True if signed reasoning finds its way back. Hosts of chat take none, save OpenRouter. */
+  /** True if signed reasoning can be sent back. Of the chat hosts, only OpenRouter accepts it. */
   keepsReasoning: boolean;
 }
 
@@ -72,8 +72,8 @@ const FEW = skipInQuick("Two of three ways to the model for each test of an SDK"
 let calls = 0;
 
 /**
- * The ways of one test. A fast run has every third one, and others for the next test, and so has an older SDK, which
- * gets the same answers as the newest.
+ * Returns the routes for one test. A fast run has every third route, different ones for the next test. So does an older
+ * SDK, which gets the same answers as the newest one.
  */
 export function routesOfTest({ isNewest = true }: { isNewest?: boolean } = {}): readonly Route[] {
   const turn = calls++ % 3;
@@ -82,7 +82,7 @@ export function routesOfTest({ isNewest = true }: { isNewest?: boolean } = {}): 
 
 /** The gateways of all ways. */
 export interface Crossing {
-  /** The one to ask for a model. */
+  /** The gateway to call for a model. */
   gateway(route: Route): Gateway;
   stop(): Promise<void>;
 }
@@ -115,7 +115,7 @@ export async function startCrossing(): Promise<Crossing> {
 
 const api_key = { env: "FAR_KEY" };
 
-/** The models by the vendors whose part the far gateway plays. It has no embedded model: that is the far one's. */
+/** The models by the vendors that the remote gateway simulates. The embedded model is in the remote gateway. */
 function nearConfig(far: string, gemini: string): Body {
   return {
     embedded_models: false,
@@ -181,7 +181,7 @@ export function sharedCrossing(): (route: Route) => Gateway {
   };
 }
 
-/** The one of them with the model inside, which has no configuration. */
+/** The remote gateway, which has the model and no configuration. */
 export function sharedPlainGateway(): () => Gateway {
   const crossing = sharedCrossing();
   return () => crossing(EMBEDDED);

@@ -116,7 +116,7 @@ Deno.test("a model that cannot be completed is a problem at its position in the 
       { upstreams: two, models: [{ id: "openai/o3", targets: [{ upstream: "c", model: "o3" }] }] },
       'models[0].targets[0].upstream: Unknown upstream "c"; known: a, b, embedded',
     ],
-    // Behind 29 models of a glob.
+    // After 29 models of a glob.
     [
       { upstreams: one, models: ["openai/*", { id: "openai/o3", colour: "red" }] },
       "models[1].colour: Unknown member; expected one of: id, canonical_slug",

@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch_file.ts";
 import { findProgram, skipIf } from "../support/skip.ts";
 
-/** A watched file whose watcher pauses until a test lets it go on. */
+/** A watched file whose watcher pauses until a test continues it. */
 class Watched implements AsyncDisposable {
   /** Number of reported changes. */
   count = 0;

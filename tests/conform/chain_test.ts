@@ -11,7 +11,8 @@ import { startKeyed } from "../support/keyed_gateway.ts";
 const OPTIONS = { now: Date.now };
 
 /**
- * A configuration with one model, `acme/one`, at a host: a gateway too, which understands all that the suite asks for.
+ * A configuration with one model, `acme/one`, at a host that is a gateway too and supports everything that the suite
+ * requests.
  */
 function fileOf(host: JsonObject, target: JsonObject): Record<string, Json> {
   return {

@@ -86,7 +86,7 @@ function readPath(path: string): JsonObject {
   return model === undefined ? {} : { model, ...(method !== "generateContent" && { stream: true }) };
 }
 
-/** The plain question of the suite and nothing else, whole or streamed. */
+/** Only the suite's plain question, whole or streamed. */
 export function isPlain({ request, status }: ProxiedAnswer): boolean {
   const members = ["model", "messages", "contents", "input", "store", "max_tokens", "stream", "stream_options"];
   return status === 200 && JSON.stringify(request).includes(READY) &&

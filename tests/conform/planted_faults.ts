@@ -10,7 +10,7 @@ export interface PlantedFault {
   part: SuitePart;
   /** Ids of the checks that fail, or are skipped although nothing is skipped without the fault. */
   finds: readonly string[];
-  /** Creates the fault anew for each run. */
+  /** Creates a new instance of the fault for each run. */
   make: () => Break;
 }
 

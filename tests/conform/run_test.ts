@@ -37,7 +37,7 @@ function embedded(resource_limits = {}): TestGateway {
 }
 
 Deno.test("the gateway with its embedded models passes every check without skips", async () => {
-  // To send 34 MiB takes a second.
+  // Sending 34 MiB takes a second.
   const isSmall = skipInQuick("A body over the default limit of the conformance suite");
   await using gateway = embedded(isSmall ? { json_body_bytes: 1_000_000 } : {});
   const run = await suite(gateway.url, { key: gateway.key.key, ...(isSmall && { largeBytes: 1_100_000 }) });
@@ -48,7 +48,7 @@ Deno.test("the gateway with its embedded models passes every check without skips
   assertEquals(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
 });
 
-Deno.test("a stream whose connection breaks before its first byte is a failed check", async () => {
+Deno.test("a stream whose connection breaks before its first byte fails its check", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const context = new SuiteContext({
     origin: `http://127.0.0.1:${listener.addr.port}`,

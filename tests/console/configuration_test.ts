@@ -10,12 +10,12 @@ import { signedIn } from "./browser.ts";
 const ADMIN = { admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } } };
 const SECRETS = { ADMIN_KEY, VIEWER_KEY, UPSTREAM_KEY: "secret-of-the-upstream-0123" };
 
-/** The part of the page that compares the file with what runs. */
+/** The part of the page that compares the file with the active configuration. */
 function differences(html: string): string {
   return /<h2>The file and the configuration in force<\/h2>(.*?)<h2>Warnings/s.exec(html)?.[1] ?? "";
 }
 
-Deno.test("the page shows what a reload would change, and why it would not, and the button does it", async () => {
+Deno.test("the page shows what a reload would change or why it is refused, and the button reloads", async () => {
   const host = { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1", api_key: { env: "UPSTREAM_KEY" } };
   const file = { ...ADMIN, upstreams: { host } };
   await using gateway = await startReloadable(file, SECRETS);
@@ -56,7 +56,7 @@ Deno.test("the page shows the warnings of check", async () => {
   }
 });
 
-Deno.test("the findings of the doctor are shown, and the gateway goes on owning its store", () =>
+Deno.test("the page shows the findings of the doctor, and the gateway still owns its store", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const store = openSqliteStore(path, { own: true });

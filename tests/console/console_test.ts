@@ -134,7 +134,7 @@ Deno.test("a viewer sees every page and changes nothing, in the console and the 
   assertEquals(await gateway.store.keys.find("viewer"), undefined);
   const { cookie } = browser;
   assertEquals((await browser.post("/sign-out", {})).path, "/sign-in");
-  // The cookie is worth nothing any more, wherever it was copied to.
+  // The cookie is invalid now, including all copies of it.
   browser.cookie = cookie;
   assertEquals((await browser.get("/keys")).path, "/sign-in");
 });

@@ -115,7 +115,7 @@ function changeFormOf(html: string): Record<string, string> {
   return fields;
 }
 
-Deno.test("a form of a page that is out of date neither undoes a change nor ends the present secret", async () => {
+Deno.test("a form of an outdated page neither undoes a change nor invalidates the current secret", async () => {
   await using gateway = startConsole();
   const browser = await signedIn(gateway);
   const { id } = await gateway.addKey();

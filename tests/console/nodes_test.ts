@@ -19,7 +19,7 @@ function openServing(url: string): Promise<Store> {
   });
 }
 
-Deno.test("a gateway with a store of its own shows itself alone", async () => {
+Deno.test("a gateway with its own store shows only itself", async () => {
   await using gateway = startGateway(FILE, { ...OPTIONS, now: Date.now });
   startNodeReports(() => gateway.gateway)();
   const browser = new Browser(gateway);

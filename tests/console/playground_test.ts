@@ -266,7 +266,7 @@ Deno.test("the playground shows text before the answer is over, and an answer th
   let text = "";
   for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
     text += piece;
-    // The upstream goes on only when the browser has this.
+    // The upstream continues only when the browser has received this.
     if (text.includes('"text":"first "')) seen.resolve();
   }
   const panel = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "");

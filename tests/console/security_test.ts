@@ -47,7 +47,7 @@ Deno.test("every form of the console wants its own token and its own origin, and
   assertEquals((await gateway.store.operators.changes({ limit: 99 })).length, changes);
 });
 
-Deno.test("every page of the console is a page of its own: no frame, no inline script, nothing from elsewhere", async () => {
+Deno.test("pages of the console are self-contained: no frame, no inline script, nothing from other hosts", async () => {
   await using gateway = startConsole();
   const { id } = await gateway.addKey();
   const browser = await signedIn(gateway, VIEWER_KEY);
@@ -120,7 +120,7 @@ async function untilEnd(reader: ReadableStreamDefaultReader<Uint8Array>): Promis
   deadline.onabort = null;
 }
 
-Deno.test("open streams of requests end with the key that opened them, and others go on", async () => {
+Deno.test("open streams of requests end with the key that opened them, and other streams continue", async () => {
   await using gateway = await startReloadable(FILE, { ADMIN_KEY, VIEWER_KEY });
   const at = { adminUrl: gateway.origin };
   const [admin, viewer] = [await signedIn(at, ADMIN_KEY), await signedIn(at, VIEWER_KEY)];

@@ -1,4 +1,4 @@
-/** The keys of the demo, and what their owners do all day. */
+/** The client keys of the demo, and the traffic of their owners. */
 import type { EntryDetails, MeteredEndpoint } from "../../lib/store/ledger.ts";
 
 /** When requests arrive: in office hours, mostly by day, or at night (UTC). */

@@ -37,7 +37,7 @@ const SPEEDS: Readonly<Record<string, readonly [perSecond: number, firstMs: numb
   "open/kestrel-70b": [90, 270],
 };
 
-/** Most tokens of output that the demo's requests ask for. */
+/** Maximum number of tokens of output that the demo's requests ask for. */
 const MAX_OUTPUT = 8192;
 
 /** A number around a median, log-normal: most are within a factor of two, a few are far above. */

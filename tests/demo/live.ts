@@ -34,7 +34,7 @@ export async function sendBurst(count: number, traffic: LiveTraffic): Promise<nu
   return await Promise.all(requests);
 }
 
-/** Sends requests, one every second or two, until the signal is given up. */
+/** Sends requests, one every second or two, until the signal is aborted. */
 export async function sendOnAndOn(traffic: LiveTraffic, signal: AbortSignal): Promise<void> {
   const { random } = traffic;
   const all = LIVE.flatMap((client) => Array<DemoClient>(Math.ceil(client.perDay / 10)).fill(client));

@@ -49,7 +49,7 @@ Deno.test("the month of the demo is the same for the same seed, and has every ki
   const config = configWith();
   const options = { config, now: NOW, volume: VOLUME };
   const entries = monthOfTraffic(options);
-  // The end depends on all that was drawn before it; to compare thousands of objects takes seconds.
+  // The last values depend on all random values before them; comparing thousands of objects would take seconds.
   const textOf = (month: readonly unknown[]) =>
     JSON.stringify(month.slice(-200), (_, value) => typeof value === "bigint" ? `${value}` : value);
   assert(textOf(monthOfTraffic(options)) === textOf(entries));

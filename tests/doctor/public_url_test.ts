@@ -34,7 +34,7 @@ function startProxy(origin: string, { hostname = "127.0.0.1", pass, forwarded }:
   return { url: `http://${name}:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-/** Holds back until there are so many bytes, or the end. */
+/** Buffers until this many bytes have arrived, or the end. */
 function hoarding(bytes: number): NonNullable<ProxyOptions["pass"]> {
   return (body) => {
     let held: Uint8Array[] = [];

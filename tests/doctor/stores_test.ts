@@ -47,7 +47,7 @@ Deno.test("an unreachable server is an error, within the time limit", async () =
   );
 });
 
-Deno.test("a silent server is given up in time", async () => {
+Deno.test("the check of a silent server ends at its time limit", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const place = `127.0.0.1:${listener.addr.port}`;
   const steps = { ...STEPS, timeoutMs: 200 };

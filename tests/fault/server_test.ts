@@ -15,7 +15,7 @@ async function open(server: FaultServer, body: string): Promise<Deno.TcpConn> {
   return connection;
 }
 
-/** Everything up to the end. @throws where the connection is reset */
+/** Everything up to the end. @throws if the connection is reset */
 async function readAll(connection: Deno.TcpConn): Promise<string> {
   const buffer = new Uint8Array(65_536);
   let text = "";
@@ -50,7 +50,7 @@ Deno.test("cut and reset end the answer early, on first and later connections", 
   kept.close();
 });
 
-Deno.test("an answer that stalls in its middle is whole, whatever character is there", async () => {
+Deno.test("an answer that stalls in its middle is complete, even within a multi-byte character", async () => {
   await using server = startServer();
   // The length of the model's name moves the middle, which is within an emoji for some of them.
   for (let length = 75; length < 105; length++) {

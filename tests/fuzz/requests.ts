@@ -1,4 +1,4 @@
-/** Requests that went wrong in one way or another, from a seed: the same seed, the same requests. */
+/** Makes broken requests from a seed: the same seed makes the same requests. */
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Random } from "../support/random.ts";
 import { changeBytes, inChunks, joined, latin1 } from "./bytes.ts";
@@ -129,7 +129,7 @@ const ODD_BODIES: readonly Uint8Array[] = [
   latin1(" ".repeat(400_000)),
 ];
 
-/** Makes one request out of a sound one. */
+/** Breaks a valid request. */
 export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
   let { method, path } = sound;
   const headers = new Map<string, readonly string[]>(
@@ -155,7 +155,7 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
     body = packed.bytes;
   } else if (change < 0.23) {
     headers.set("transfer-encoding", ["chunked"]);
-    // Broken chunks are no matter for the gateway.
+    // The server handles broken chunks, not the gateway.
     soundHead = false;
     body = inChunks(body, random);
   } else if (change < 0.25) path = `${path}${random.pick(["?", "?x=1", "/", "%20", "?a=%zz", ";x", "?a=1&a=2"])}`;
@@ -165,7 +165,7 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
   const lines = [...headers].flatMap(([name, values]) => values.map((value) => `${name}: ${value}\r\n`)).join("");
   const sent = latin1(`${method} ${path} HTTP/1.1\r\n${lines}\r\n`);
   const broken = random.chance(0.01);
-  // A head without an end is waited for: that is a matter of the server's time limits.
+  // The server waits for the end of a head: its time limits are tested elsewhere.
   const head = broken ? joined(changeBytes(sent, random), latin1("\r\n\r\n")) : sent;
   return {
     bytes: joined(head, body),

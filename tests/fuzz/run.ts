@@ -21,7 +21,7 @@ export interface FuzzOptions {
   patienceMs: number;
   /** Absent: in memory. */
   store?: Store;
-  /** Told after every so many requests. */
+  /** Called after every batch of requests. */
   every?: { requests: number; look: (done: number) => void };
 }
 

@@ -1,4 +1,4 @@
-/** Sound requests for every endpoint: what broken ones are made of. */
+/** Valid requests for every endpoint, from which broken ones are made. */
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { png } from "../images/image_files.ts";
 import { SPOKEN } from "../e2e/fault/matrix/sound_answer.ts";

@@ -1,4 +1,4 @@
-/** JSON that went wrong in one way or another: in its values, and in the text they are written as. */
+/** Makes broken JSON: with wrong values, or with an invalid text. */
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import type { Random } from "../support/random.ts";
 

@@ -1,4 +1,6 @@
-/** The wall clock jumps while the program works: limits, holds, bills and the ledger's order do not mind. */
+/**
+ * Lets the wall clock jump while the program works: limits, holds, bills and the ledger's order must not be affected.
+ */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
@@ -64,7 +66,7 @@ function clockOf(file: string): Record<string, string> {
 
 const ENV = { ...LOAD_ENV, ...SECRETS };
 
-/** Looks at the books. No entry may have a time or a length that cannot be. */
+/** Audits the ledger. No entry may have an impossible time or duration. */
 async function examine(address: StoreAddress, load: Load) {
   const store = await openStore(address);
   try {
@@ -106,7 +108,7 @@ async function admitted({ origin }: Running, requests: number): Promise<number> 
   return count;
 }
 
-/** Lets the clock jump under load, over and over. Gives how many requests of the tight key were admitted meanwhile. */
+/** Lets the clock jump repeatedly under load. Returns the number of admitted requests of the key with a tight limit. */
 async function jump(file: string, gateway: Running): Promise<{ admitted: number; ms: number; created: number[] }> {
   const begun = performance.now();
   let count = 0;

@@ -23,7 +23,7 @@ const SEED = 5;
 /** A file system that is mounted for a test. */
 interface Disk {
   folder: string;
-  /** Takes all room, or all but so many bytes. */
+  /** Fills the disk, except for this many bytes. */
   fill(leave?: number): Promise<void>;
   free(): Promise<void>;
   remount(how: "ro" | "rw"): Promise<void>;
@@ -41,7 +41,7 @@ async function succeeds(program: string, args: string[]): Promise<boolean> {
   }
 }
 
-/** Mounts a small file system. Absent: this machine does not let us. */
+/** Mounts a small file system; absent if this machine does not allow it. */
 async function mount(kind: typeof KINDS[number], place: string): Promise<boolean> {
   const folder = `${place}/disk`;
   await Deno.mkdir(folder);

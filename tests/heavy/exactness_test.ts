@@ -18,11 +18,11 @@ const TEXTS = 100_000;
 /** Characters of a text that is made to cost, and the longest time of the processor that it may take, in milliseconds. */
 const LONG = 1_000_000;
 const MAX_MS = 500;
-/** Times that it is counted: what other programs take of the core is not there each time. */
+/** Number of repetitions, because other programs do not disturb every one of them. */
 const TIMES = 4;
 /** Longest allowed turn of the event loop meanwhile, in milliseconds. */
 const MAX_TURN_MS = 50;
-/** Fewest places at which a stream is split in two. */
+/** Minimum number of places at which a stream is split in two. */
 const MIN_SPLITS = 100_000;
 
 const figures: Record<string, Figure> = { seed: SEED };

@@ -10,7 +10,10 @@ import { publish } from "./figures.ts";
 
 const MIB = 1024 ** 2;
 
-/** Most descriptors that may be open after a transport's part beyond those before: connections that are kept idle. */
+/**
+ * Maximum number of descriptors that may be open after a transport's part beyond those before: connections that are
+ * kept idle.
+ */
 const KEPT = 64;
 
 /** Result of one cell. */

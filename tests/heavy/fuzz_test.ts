@@ -13,7 +13,7 @@ const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? 40_000);
 /** Longest time for an answer: images are painted meanwhile, maybe on a busy machine. */
 const PATIENCE_MS = 15_000;
 
-/** Most that memory may be larger in the last part than in the second, in bytes. */
+/** Maximum growth of memory from the second part to the last, in bytes. */
 const GROWTH_BYTES = 100 * 1024 ** 2;
 const MIB = 1024 ** 2;
 const PARTS = 20;

@@ -1,7 +1,4 @@
-/**
- * Clients that mean harm, or are many: resets over HTTP/2, bodies made to cost, a neighbour that floods, disconnects at
- * any moment.
- */
+/** Hostile clients: resets over HTTP/2, expensive bodies, a key that floods, disconnects at any moment. */
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { memoryBytes } from "../../bench/suite/proc.ts";
 import { addKey, inFolder, type Running, start } from "../support/program.ts";
@@ -119,7 +116,7 @@ Deno.test("hostile clients: expensive bodies are answered, and delay no other cl
     figures.bombs = rows;
   }));
 
-/** Sends a body in pieces, so that this process has its turns, too. Gives the status. */
+/** Sends a body in pieces, so that this process can do other work in between. Returns the status. */
 async function sendBomb(
   port: number,
   { key, path, body }: { key: string; path: string; body: Uint8Array },
@@ -132,7 +129,7 @@ async function sendBomb(
     await connection.write(new TextEncoder().encode(head));
     for (let at = 0; at < body.length;) at += await connection.write(body.subarray(at, at + 65_536));
   } catch {
-    // Rejected before all of it was read.
+    // The body was rejected before all of it was read.
   }
   return await answered;
 }
@@ -326,7 +323,7 @@ async function leave(phase: typeof PHASES[number], transport: "http1" | "fetch")
   return times;
 }
 
-/** Says the same again and again, with little pauses. */
+/** Sends the same data repeatedly, with short pauses. */
 function* talking(opening: readonly string[], pieces: readonly string[]): Generator<string | Promise<void>> {
   yield* opening;
   for (;;) yield* [...pieces, pause(2)];

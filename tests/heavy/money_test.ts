@@ -1,4 +1,7 @@
-/** Laws of money over long random histories, on every kind of store; and over the whole gateway, where clients see their bill. */
+/**
+ * Invariants of billing over long random histories, on every kind of store, and over the whole gateway, where clients
+ * check their bill.
+ */
 import { assert } from "@std/assert";
 import { Secret } from "../../lib/secret.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

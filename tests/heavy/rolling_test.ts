@@ -1,4 +1,4 @@
-/** Three gateways are restarted in turn, over and over, behind the HAProxy of docs/how-to/rolling-restart.md. */
+/** Restarts three gateways in turn, repeatedly, behind the HAProxy of docs/how-to/rolling-restart.md. */
 import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { isInstalled } from "../e2e/deploy/programs.ts";

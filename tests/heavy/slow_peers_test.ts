@@ -1,6 +1,6 @@
 /**
- * Slow readers and writers beside normal traffic: others hardly notice, the slow ones are cut and billed as they
- * should.
+ * Slow readers and writers together with normal traffic: others are hardly delayed, and slow ones are cut off and
+ * billed correctly.
  */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
@@ -81,7 +81,7 @@ async function load(peer: Peer, job: LoadJob): Promise<JobResult> {
   return done;
 }
 
-/** Normal traffic for a while. Gives the time of each request, sorted, in milliseconds. */
+/** Sends normal traffic for a while. Returns the durations of the requests, sorted, in milliseconds. */
 async function normal(peer: Peer): Promise<number[]> {
   const done = await load(peer, { kind: "rate", ms: MEASURE_MS, perSecond: PER_SECOND });
   assertEquals(done.requests, MEASURE_MS / 1000 * PER_SECOND);

@@ -1,4 +1,4 @@
-/** As many streams as a process can have descriptors for, held for a minute: not an event is lost, and the bill is right. */
+/** Holds as many streams as a process has descriptors for, for a minute: no event is lost, and the bill is correct. */
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
 import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
@@ -82,11 +82,11 @@ interface Wave {
   after: Weight;
 }
 
-/** Everything that is beside the streams while they are held. */
+/** Everything that runs besides the streams while they are held. */
 interface Scene {
   clients: Peer;
   nodes: readonly Running[];
-  /** Asks the upstream. */
+  /** Sends a command to the upstream. */
   status(line: string): Promise<StreamCounts>;
   opening: Omit<Extract<ClientCommand, { kind: "open" }>, "streams">;
 }
@@ -132,7 +132,7 @@ async function wave(scene: Scene, { streams, holdMs, before }: { streams: number
   return { wave, seen };
 }
 
-/** Runs the waves, and asserts that the books fit afterwards. Gives the figures. */
+/** Runs the waves, and asserts that the ledger is correct afterwards. Returns the figures. */
 async function hold({ store: address, streams, start }: Parts): Promise<Record<string, Figure>> {
   await using open = new AsyncDisposableStack();
   const upstream = startPeer(new URL("./streams/upstream.ts", import.meta.url).href);

@@ -18,14 +18,14 @@ import { inFolder } from "../store/in_folder.ts";
 import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
 import { type Figure, publish } from "./figures.ts";
 
-/** Most that Welch's t may be, above or below 0. */
+/** Maximum absolute value of Welch's t. */
 const MAX_T = 4.5;
 /** Rounds that must all fail. */
 const ROUNDS = 3;
 /** Pairs of times in a round: of calls within the process, and of requests. */
 const CALLS = 60_000;
 const REQUESTS = 12_000;
-/** Wrong keys that are asked with, again and again in random order. */
+/** Wrong keys that are sent repeatedly, in random order. */
 const WRONG_KEYS = 8_192;
 /** Share of times that are kept: the rest is noise of the machine. */
 const KEPT = 0.8;

@@ -65,7 +65,7 @@ function cased(random: Random, name: string): string {
   return random.pick([name, name.toUpperCase(), name.replace(/^./, (char) => char.toUpperCase())]);
 }
 
-/** An answer that is right, wrong, or right in an unusual way. */
+/** An answer that is valid, invalid, or valid in an unusual form. */
 function makeAnswer(random: Random): Made {
   const status = random.pick([200, 200, 200, 200, 201, 204, 304, 400, 404, 429, 500, 503, 529, 307]);
   const version = random.below(12) === 0 ? "1.0" : "1.1";

@@ -62,7 +62,7 @@ Deno.test("calls that end while connecting leak no descriptor", async () => {
   const lane = async (number: number) => {
     for (let call = 0; call < 50; call++) {
       const client = new AbortController();
-      // Some leave at once, some never, and some at about the time when the connection is made.
+      // Some calls are aborted at once, some never, and some at about the time of the connection.
       const sent = transport.send(request(server.url, { signal: client.signal }));
       const leave = () => client.abort(new Error("Left"));
       if (call % 4 === 0) leave();

@@ -1,4 +1,4 @@
-/** Calls one TLS upstream in a process of its own: which authorities are trusted is set at its start. */
+/** Calls one TLS upstream in a separate process, because the trusted authorities are set at the start of a process. */
 import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { request } from "../upstreams/transports.ts";
 

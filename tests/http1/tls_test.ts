@@ -13,7 +13,7 @@ const TLS = {
   key: await Deno.readTextFile(new URL("server.key", FILES)),
 };
 
-/** An HTTP/1.1 server over TLS with this ALPN offer, which answers once it has so many connections. */
+/** An HTTP/1.1 server over TLS with this ALPN offer, which answers once it has this number of connections. */
 function startTls(
   alpnProtocols?: string[],
   connections = 1,

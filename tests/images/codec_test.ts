@@ -66,7 +66,7 @@ Deno.test("encodeFile() writes each format in exactly the size", async () => {
   }
 });
 
-testWorkers("convertImage() writes the largest size in each format while the event loop goes on", async () => {
+testWorkers("convertImage() writes the largest size in each format without blocking the event loop", async () => {
   const size = skipInQuick("The largest images") ? { width: 960, height: 640 } : { width: 3840, height: 2160 };
   let source = encodePng(draw(size, (x, y) => [x >> 4, y >> 4, x + y >> 5]));
   for (const format of ["jpeg", "webp", "png"] as const) {
@@ -141,7 +141,7 @@ function repeatScan(jpeg: Uint8Array, times: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.concat([jpeg.subarray(0, start), ...Array(times).fill(scan), jpeg.subarray(-2)]));
 }
 
-testWorkers("convertImage() refuses what it cannot read or must not", async () => {
+testWorkers("convertImage() refuses unreadable and oversized images", async () => {
   const png = encodePng(draw({ width: 64, height: 64 }, PATTERNS["noise"] ?? (() => [])));
   const jpeg = await encodeFile(draw({ width: 64, height: 64 }, (x, y) => [x, y, 0]), { format: "jpeg" });
   const webp = await encodeFile(draw({ width: 64, height: 64 }, (x, y) => [x, y, 0]), { format: "webp" });

@@ -30,7 +30,7 @@ export async function settle(): Promise<void> {
   for (let count = 0; count < 200; count++) await Promise.resolve();
 }
 
-/** A distant store: every call takes some microtasks before it is done, and some after. */
+/** A distant store: every call takes a few microtasks before its effect, and a few after it. */
 function farAway(answers: AnswerStore, turns: () => number): AnswerStore {
   const later = async <T>(call: () => Promise<T>): Promise<T> => {
     for (let left = turns(); left > 0; left--) await Promise.resolve();

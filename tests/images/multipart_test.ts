@@ -378,7 +378,7 @@ Deno.test("readMultipart() is linear, yields to the event loop and limits parts,
   for (const crumb of ["\r\n--", "\r", "\n", "x", `\r\n--${"x".repeat(69)}y`, "-"]) {
     const content = new TextEncoder().encode(crumb.repeat(Math.floor(bytes / crumb.length)));
     const body = new Blob([latin(head), content, latin(`\r\n--${boundary}--`)]);
-    // One piece that is in memory already: nothing but the parser could let others run.
+    // A single piece that is already in memory: only the parser itself can yield to other work.
     const request = upload(inPieces([await body.bytes()]), {
       "content-type": `multipart/form-data; boundary=${boundary}`,
     });
@@ -435,7 +435,7 @@ Deno.test("readMultipart() reads a few uploads at a time, and queues a limited n
   one.aborter.abort();
   one.finish();
   await one.reading.catch(() => {});
-  // All places are free again.
+  // All upload slots are free again.
   for (let run = 0; run < 5; run++) await readMultipart(upload(form()), rules);
 });
 

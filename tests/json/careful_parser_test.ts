@@ -29,7 +29,7 @@ function outcomeOf(read: () => { value: Json; members: unknown; hasRaw: boolean 
   }
 }
 
-/** Asserts that a text parses in steps as it does at once, and is written the same way. */
+/** Asserts that parsing and writing a text in steps gives the same results as at once. */
 function assertSame(text: string, limits = JSON_LIMITS): void {
   const short = outcomeOf(() => parseAtOnce(text, limits));
   assertEquals(outcomeOf(() => runToEnd(parseSteps(text, limits))), short, text.slice(0, 200));
@@ -97,7 +97,7 @@ Deno.test("parseSteps() reads what parseAtOnce() reads, and finds the same fault
   assertLess(rounds(10_000), good);
 });
 
-/** Text of JSON with everything in it that there is, and spaces. */
+/** Random JSON text with all kinds of values and spaces. */
 function randomJson(random: Random, depth: number): string {
   const space = () => " \n\t\r".repeat(2).slice(0, random.below(8) === 0 ? random.below(8) : 0);
   const spaced = (text: string) => space() + text + space();
@@ -214,7 +214,7 @@ Deno.test("no step of reading or writing is long", { ignore }, () => {
   for (const text of texts) {
     const work = parseSteps(text, JSON_LIMITS);
     const steps = [...durations(work)];
-    // The median of their CPU time, and not the longest, does not depend on what else runs.
+    // The median of their CPU time does not depend on other programs, unlike the longest.
     assertLess(steps.sort((a, b) => a - b)[steps.length >> 1] ?? 0, 20, text.slice(0, 10));
     assertLess(60, steps.length, text.slice(0, 10));
   }

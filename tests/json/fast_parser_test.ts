@@ -11,7 +11,7 @@ import { rounds, skipInQuick } from "../support/skip.ts";
 
 const encoder = new TextEncoder();
 
-/** Result of the careful parser; `undefined` where it finds a fault. */
+/** Result of the careful parser; `undefined` if it finds a fault. */
 function readCarefully(text: string, limits: JsonLimits): ParsedJson | undefined {
   try {
     return runToEnd(parseSteps(text, limits));
@@ -161,7 +161,7 @@ Deno.test("parseFast() handles every character at block borders", () => {
   }
 });
 
-/** So many characters, none of which is like those near it. */
+/** This many characters, each different from its neighbours. */
 function unlike(length: number): string {
   return Array.from({ length }, (_, at) => String.fromCharCode(0x30 + at * 7 % 43)).join("").replaceAll("\\", "~");
 }
@@ -311,7 +311,7 @@ Deno.test("parseFast() rejects bytes that are not UTF-8", () => {
     }
   }
   assertLess(500, read);
-  // The end of one string and the begin of the next would be a character.
+  // The end of one string and the start of the next would form a character.
   const broken = encoder.encode('["字","x"]');
   assertEquals(parseFast(broken, JSON_LIMITS)?.value, ["字", "x"]);
   const apart = Uint8Array.of(0x5b, 0x22, 0xe5, 0x22, 0x2c, 0x22, 0xad, 0x97, 0x22, 0x5d);

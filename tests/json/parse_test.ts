@@ -179,7 +179,7 @@ Deno.test("parseJson() rejects bombs before it spends time on them", {
   for (const [name, text] of bombs) {
     const start = performance.now();
     assert(errorOf(text) !== undefined, name);
-    // Each takes some tenths of a second at most; time that grew with the square of a length would be minutes.
+    // Each takes a few tenths of a second at most; quadratic time would be minutes.
     assertLess(performance.now() - start, 30_000, name);
   }
 });
@@ -221,7 +221,7 @@ Deno.test("parseJson() accepts exactly what JSON.parse() accepts, with equal val
 });
 
 Deno.test("parseJson() reports a position close to the engine's", () => {
-  // The engine names a position for most faults; ours must agree with it wherever it does.
+  // The engine reports a position for most faults; ours must be the same.
   let compared = 0;
   for (
     const text of [
@@ -265,14 +265,14 @@ Deno.test("parseDocument() scans sealed texts in time that grows with their own 
   const start = performance.now();
   const { scanned } = await parseDocument(body, { scan });
   assertEquals(scanned?.sizes.sealed, 19_000);
-  // A search of all memory behind each text would take more than ten seconds.
+  // Searching all memory after each text would take more than ten seconds.
   assertLess(performance.now() - start, 3_000);
 });
 
 Deno.test("parseDocument() keeps every name of a body that is scanned first and then parsed", async () => {
   const random = seeded(1);
   const scan = { shapes: new Map(), needed: [], maxMarks: 0, maxImages: 0, isWanted: () => false };
-  // There are more names than the parser keeps, so that some take the places of others within one body.
+  // There are more names than the parser caches, so some replace others within one body.
   const names = Array.from({ length: 4_000 }, (_, index) => `name_${index}`);
   for (let round = 0; round < 200; round++) {
     const member = (): [

@@ -18,7 +18,7 @@ function read(text: string): { value: Json; source: RawSpanSource } {
   return { value: parsed.value, source: { bytes, rawSpans: parsed.rawSpans } };
 }
 
-/** The woven text of a value; `undefined` if there is none. */
+/** The text that is written with copied spans; `undefined` if nothing can be copied. */
 function woven(value: Json, source: RawSpanSource): string | undefined {
   const json = writeWithRawSpans(value, source);
   if (json === undefined) return undefined;
@@ -172,7 +172,7 @@ Deno.test("writeWithRawSpans() searches reordered strings at only a few position
 const PARTS = [...'aaaa {}[],:é字😀\u2028\ufeff\n\r\t\b\f"\\/', "\u0000", "\u001b", "\ud83d", "\x7f"];
 
 function randomString(length: number): string {
-  // Most have nothing that keeps them from being copied.
+  // Most strings contain nothing that prevents copying.
   const kinds = below(40) === 0 ? PARTS.length : PARTS.length - 4;
   return Array.from({ length }, () => PARTS[below(kinds)]).join("");
 }

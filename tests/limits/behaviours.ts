@@ -62,7 +62,7 @@ const MET = [
   "over concurrency",
 ];
 
-/** Tests a limiter: every promise by itself, then `seeds` runs by chance against a log of all events. */
+/** Tests a limiter: each guarantee separately, then `seeds` random runs against a log of all events. */
 export function testLimiter(
   name: string,
   create: CreateLimiter,

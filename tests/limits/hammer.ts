@@ -49,7 +49,7 @@ async function hammer(
         tell({ id, begun, taken: now() });
         if (unit === "concurrency") {
           await wait(holdMs);
-          // It is held until its end is asked for.
+          // The slot is held until a command ends it.
           tell({ id, ended: now() });
         }
         await node.limiter.end(id, 0);

@@ -158,7 +158,7 @@ for (const [name, { words, spoil }] of Object.entries(BROKEN)) {
   });
 }
 
-/** The plain methods: a spread would omit getters. */
+/** Only the methods are replaced: a spread would omit getters. */
 function methodsOf({ take, end, undo, statuses, healthy, close }: Limiter): Limiter {
   return { take, end, undo, statuses, healthy, close };
 }

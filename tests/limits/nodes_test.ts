@@ -33,7 +33,7 @@ redisTest("four processes at full load on one key are admitted exactly the limit
 redisTest("four processes at full load on one key never exceed the limit within 60 seconds", async () => {
   await using redis = await startRedis();
   const limit = 500;
-  // At this speed a window takes a second and a half. No leap of the clock is a reason to be taken to be over.
+  // At this speed a window takes a second and a half. A jump of the clock must not end it early.
   const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 40 });
   const admitted = () => hammers.flatMap(({ reports }) => reports).filter(({ taken }) => taken !== undefined).length;
   await until("three windows have passed", () => admitted() > 3 * limit);
@@ -43,7 +43,7 @@ redisTest("four processes at full load on one key never exceed the limit within 
   ).sort((a, b) => a.begun - b.begun);
   assertGreater(takings.length, 2 * limit);
   for (const [index, { begun }] of takings.entries()) {
-    // Those that were certainly taken within these 60 seconds.
+    // Reservations that were certainly made within these 60 seconds.
     const within = takings.slice(index, index + 3 * limit).filter(({ taken }) => taken <= begun + WINDOW_MS);
     assertLessOrEqual(within.length, limit);
   }

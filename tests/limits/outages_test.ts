@@ -9,7 +9,7 @@ import { until } from "../support/soon.ts";
 
 const NODES = 3;
 const TIMEOUT_MS = 500;
-/** Rounds of requests of which none may wait for Redis: all of them together would take far longer than `LONGEST_MS`. */
+/** Rounds of requests that must not wait for Redis: together they would take far longer than `LONGEST_MS`. */
 const PROMPT_ROUNDS = 100;
 const LEASE_MS = 2_000;
 
@@ -79,7 +79,10 @@ async function burst(
   return seen;
 }
 
-/** Takes and ends on all nodes until it is stopped. Anything but an admission, a refusal or a 503 fails it. */
+/**
+ * Reserves and releases on all nodes until it is stopped. Any other result than an admission, a refusal or a 503 is a
+ * failure.
+ */
 function keepBusy(nodes: readonly OpenNode[]) {
   let [isOver, requests, longestMs] = [false, 0, 0];
   const limitRequests = [limitOf("key:busy", "tokens", 1_000_000, 100), limitOf("key:busy", "concurrency", 6)];
@@ -131,7 +134,7 @@ redisTest("around an outage a limit is exceeded at most twice minus one share", 
   const [first, second] = nodes as [OpenNode, OpenNode];
   for (const unit of ["concurrency", "requests"] as const) {
     const limitRequests = [limitOf("key:uneven", unit, 6)];
-    // The worst case: one node has taken all of it.
+    // The worst case: one node has used the whole limit.
     const before = await burst([first], { limitRequests, each: 6 });
     assertEquals([before.admitted, (await burst(nodes, { limitRequests, each: 1 })).refused], [6, 3]);
 
@@ -304,7 +307,7 @@ redisTest("a stall of the node itself does not count as an outage of Redis", asy
   const limitRequests = [limitOf("key:a", "requests", 100_000)];
   for (let round = 0; round < 4; round++) {
     const taking = burst([node], { limitRequests, each: 200 });
-    // The questions are written, and in every other round on their way.
+    // The commands are written, and in every other round they have been sent.
     for (let turn = 0; turn < 20; turn++) await Promise.resolve();
     if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
     const last = performance.now() + 600;

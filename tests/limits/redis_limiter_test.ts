@@ -16,7 +16,7 @@ const SEEDS = rounds(200);
 /** A life without end: the clock of a simulation leaps. */
 const ENDLESS_MS = 1e9;
 
-/** Opens limiters on the clock of the test, in a place of their own, and refuses to do without Redis. */
+/** Opens limiters on the clock of the test, with a key prefix of their own, which refuse requests without Redis. */
 async function openNodes(monotonic: () => number, change: Partial<NodeSessionOptions> & { nodes?: number } = {}) {
   const { nodes = 1, ...parts } = change;
   const url = new Secret(await someRedis());
@@ -134,12 +134,12 @@ redisTest("numbers in Redis stay integers up to the largest", async () => {
   await close();
 });
 
-redisTest("a Redis server whose clock is set back by an hour counts an hour no longer", async () => {
+redisTest("a Redis server whose clock is set back by an hour does not count for an hour longer", async () => {
   let now = 1.8e12;
   const { limiter, close } = await openOne({ monotonic: () => now });
   const limitRequests = [limitOf("key:a", "requests", 5), limitOf("key:a", "tokens", 500, 100)];
   for (let count = 0; count < 5; count++) await takeOne(limiter, limitRequests);
-  // A little is waited for: nothing counts for less than it should.
+  // A short extra wait is allowed: nothing may count for less time than it should.
   now -= 700;
   assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 61_200);
   now -= 3_600_000;

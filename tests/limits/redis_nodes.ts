@@ -40,7 +40,7 @@ export async function leftOf(limiter: Limiter, limitRequest: LimitRequest): Prom
   return (await limiter.statuses([limitRequest]))[0]?.remaining ?? NaN;
 }
 
-/** Takes with a fresh id. */
+/** Reserves under a new id. */
 export async function takeOne(
   limiter: Limiter,
   limitRequests: LimitRequest[],

@@ -1,4 +1,4 @@
-/** A slow reference limiter: it keeps a log of all reservations, and reads it anew for every question. */
+/** A slow reference limiter: it keeps a log of all reservations, and reads the whole log for every decision. */
 import { assert } from "@std/assert";
 import type { LimitDecision, LimitRequest, LimitStatus } from "../../lib/limits/limiter.ts";
 
@@ -12,7 +12,7 @@ interface Mark {
   limitRequest: LimitRequest;
   amount: number;
   at: number;
-  /** From then on it does not count. */
+  /** Time from which it no longer counts. */
   end: number;
   /** Slots only: longest time of the request. */
   forMs: number;
@@ -24,7 +24,7 @@ export class Reference {
   /** Until when the ids are known that took and have not ended. */
   readonly #open = new Map<string, number>();
 
-  /** The required decision of a take. */
+  /** The required decision on a reservation. */
   expect({ limitRequests }: { limitRequests: readonly LimitRequest[] }, now: number): Omit<LimitDecision, "statuses"> {
     const waits = limitRequests.map((limitRequest) => ({ limitRequest, waitMs: this.#waitFor(limitRequest, now) }))
       .filter(({ waitMs }) => waitMs > 0);

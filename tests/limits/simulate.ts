@@ -71,7 +71,7 @@ export async function simulate(
   ): Promise<Omit<LimitDecision, "statuses">> {
     const ids = Array.from({ length: many }, () => `r${++serial}`);
     const takings = await Promise.all(ids.map((id) => limiter.take({ id, ...wish })));
-    // In whatever order they arrived, the admitted ones came first.
+    // Whatever the order of arrival, the admitted requests came first.
     const order = takings.map((taking, index) => ({ taking, id: ids[index] ?? "" }))
       .sort((a, b) => Number(b.taking.admitted) - Number(a.taking.admitted));
     for (const { taking: { statuses, ...taking }, id } of order) {

@@ -19,8 +19,8 @@ function openReference(): Tiktoken {
 }
 
 /**
- * Number of times that the event loop came round while `start`'s work was under way. For the work every look at the
- * clock takes a millisecond, so that the number does not depend on the machine.
+ * Number of turns of the event loop during the work of `start`. The work sees a clock that advances by a millisecond
+ * with each read, so the number does not depend on the machine.
  */
 async function turnsDuring(start: () => Promise<unknown>): Promise<number> {
   const { now } = performance;

@@ -88,14 +88,14 @@ for (const [protocol, codec] of Object.entries(UPSTREAM_CODECS)) {
         const [end, ...others] = events.filter((event) => event.type === "finish" || event.type === "error");
         assert(end !== undefined && others.length === 0);
         count[end.type]++;
-        // An internal error would be a mistake of the gateway's.
+        // An internal error would be a bug of the gateway.
         if (end.type === "error") assert(end.error.kind !== "internal", String(end.error.cause));
       } catch (error) {
         const data = frames.map(({ data }) => data).join("\n").slice(0, 4_000);
         throw new Error(`seed ${seed}: ${error}\n${data}`, { cause: error });
       }
     }
-    // If one kind of end were rare, the damage would test little.
+    // If one kind of end were rare, the test would prove little.
     assert(count.finish > STREAMS / 12 && count.error > STREAMS / 12, JSON.stringify(count));
   });
 

@@ -12,7 +12,7 @@ const test = HAS_REDIS ? Deno.test : Deno.test.ignore;
 const encoder = new TextEncoder();
 const LIMITS = { minutes: 60, megabytes: 64 };
 
-/** An owner of these tests alone: all share one Redis. */
+/** An owner that no other test uses, because all share one Redis. */
 function someOwner() {
   return { keyId: `key-${crypto.randomUUID()}`, secret: crypto.randomUUID() };
 }

@@ -44,7 +44,7 @@ Deno.test("a stream is measured from its first event, and only long answers have
     [[[{ type: "start" }], [OPEN], [finish(100)]], ["answered", { firstMs: 1000 }, { tokensPerSecond: 200 }]],
     [[[{ type: "start" }], [OPEN], [finish(15)]], ["answered", { firstMs: 1000 }]],
     [[[{ type: "start" }], [OPEN], [finish()]], ["answered", { firstMs: 1000 }]],
-    // All at once: no speed can be calculated.
+    // All events arrive at once, so no speed can be calculated.
     [[[{ type: "start" }, OPEN, finish(100)]], ["answered", { firstMs: 500 }]],
     [[[{ type: "start" }], [ERROR]], []],
     [[[{ type: "start" }], [OPEN], [ERROR]], ["answered", { firstMs: 1000 }, "busy", "busy"]],

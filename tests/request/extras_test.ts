@@ -9,7 +9,7 @@ import { oneModel, startGateway, type TestGateway } from "../support/gateway.ts"
 import { PROTOCOLS, STREAMED, WHOLE } from "../upstream/replies.ts";
 import { events, type FakeUpstream, startUpstream } from "../upstream/mod.ts";
 
-/** A request that asks for something. */
+/** A request that asks for a feature. */
 interface Case {
   protocol: Protocol;
   /** The members under test, as written in the body. */

@@ -18,7 +18,7 @@ function modelOf(context_length: number): Model {
   });
 }
 
-/** A prompt of so many turns. */
+/** A prompt with this number of turns. */
 function promptOf(turns: number, truncation?: "auto"): Prompt {
   const input = Array.from({ length: turns }, (_, index) => ({
     role: index % 2 === 0 ? "user" : "assistant",

@@ -3,7 +3,7 @@ import type { Message } from "../../lib/protocols/canonical/types.ts";
 import { truncate } from "../../lib/request/fit_context.ts";
 import { assistant, call, promptOf, result, system, user } from "../protocols/canonical/messages.ts";
 
-/** Every message is 10 tokens, everything else 5. Gives the indices that are kept. */
+/** Every message is 10 tokens, everything else 5. Returns the indices that are kept. */
 function kept(messages: Message[], limit: number): number[] | undefined {
   const prompt = promptOf(messages);
   const truncated = truncate(prompt, { fixed: 5, messages: messages.map(() => 10) }, limit);

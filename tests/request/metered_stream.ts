@@ -32,7 +32,7 @@ export interface MeteredStream {
 
 /** A stream whose steps are given by a test, under a real meter. */
 export async function meteredStream({ countInput = () => Promise.resolve(7) } = {}): Promise<MeteredStream> {
-  // Loading it takes turns of the event loop that belong to no test.
+  // Loading the module takes turns of the event loop, which must not happen during a test.
   await loadTokenCounter();
   const store = openMemoryStore();
   const monotonic = () => 0;

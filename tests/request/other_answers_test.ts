@@ -41,7 +41,7 @@ const UPSTREAMS: Record<"chat" | "gemini", (choices: number) => { whole: JsonObj
   },
 };
 
-/** The output tokens that a request for so many answers is charged for. */
+/** The charged output tokens of a request for several answers. */
 async function charged(
   protocol: "chat" | "gemini",
   { wanted, made, stream }: { wanted: number; made: number; stream: boolean },

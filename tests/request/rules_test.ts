@@ -68,7 +68,7 @@ Deno.test("checkModelRules() checks reasoning options against the model", () => 
     ["responses", { effort: "max" }, adaptive, ["ok"]],
     ["responses", { effort: "low", display: "summarized" }, none, ["ok", "reasoning"]],
     ["responses", { display: "summarized" }, none, ["ok", "reasoning"]],
-    // None at all is always fine
+    // No limit at all is always valid
     ["messages", { mode: "off" }, adaptive, ["ok"]],
     ["messages", { mode: "off" }, none, ["ok"]],
     ["messages", { mode: "off", effort: "high" }, adaptive, ["output_config.effort"]],

@@ -113,7 +113,7 @@ Deno.test("a prompt that the gateway shortened is sent shortened, even to a targ
   assert(body.includes("Turn 39") && !body.includes("Turn 0:"), body);
 });
 
-Deno.test("models that are unknown, of no use here, or without any upstream say so", async () => {
+Deno.test("errors say that a model is unknown, of the wrong kind, or without an upstream", async () => {
   let script: ScriptedAnswer = json(WHOLE.chat);
   await using server = startUpstream(() => script);
   await using gateway = startGateway({

@@ -56,7 +56,7 @@ Deno.test("a refusal with zero output tokens is accepted, unless its prompt has 
   }
 });
 
-Deno.test("an input that had to be estimated is named so, and only where it is billed", async () => {
+Deno.test("an estimated input is marked as estimated, but only if it is billed", async () => {
   const cases: [usage: TokenUsage, source: UsageSource][] = [
     [{ completion: 2 }, "estimated"],
     [{}, "estimated"],

@@ -18,7 +18,7 @@ import { type Random, seeded } from "../support/random.ts";
 import { rounds } from "../support/skip.ts";
 import { plainModel } from "../support/plain_model.ts";
 
-// Of a gateway, only upstreams with minimums of their own matter here: there are none.
+// The part of a gateway that matters here: no upstream has a minimum.
 const gateway = { upstreams: new Map() } as unknown as Gateway;
 const budgets: BudgetClaim[] = [{ scope: "key", id: "k", budget: 1n, since: 0 }];
 const INPUTS = ["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;

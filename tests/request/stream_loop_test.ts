@@ -223,7 +223,7 @@ Deno.test("a stream sends no keep-alive while events arrive, or to a client that
   await reader.cancel();
 });
 
-Deno.test("a stream lets go of the feed when the client disconnects, also in the middle of a read", async () => {
+Deno.test("a stream releases the feed when the client disconnects, even during a read", async () => {
   const { feed, give, over } = handFed();
   give(step("1", DELTA));
   const reader = (await bodyOf({ feed, ...QUIET })).getReader();

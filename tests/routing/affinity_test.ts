@@ -27,7 +27,7 @@ Deno.test("ConversationTargets forgets the oldest: 2,000 of a key, 50,000 of all
   assertEquals([kept("flood").length, kept("flood")[0]], [2_000, 1_000]);
   for (let key = 0; key < 24; key++) for (let id = 0; id < 2_000; id++) remember(`${key}`, id);
   assertEquals(kept("flood").length, 2_000);
-  // The least recently used key pays for those of the others.
+  // The entries of the least recently used key are evicted.
   for (let id = 0; id < 500; id++) remember("late", id);
   assertEquals([kept("flood").length, kept("late").length, kept("0").length], [1_500, 500, 2_000]);
 });

@@ -1,7 +1,7 @@
 /** Options of the breakers in these tests. */
 import type { BreakerOptions } from "../../lib/routing/health.ts";
 
-/** The numbers of a configuration that names none. */
+/** The default settings of breakers. */
 export const BREAKER: BreakerOptions = {
   windowMs: 30_000,
   minSamples: 10,

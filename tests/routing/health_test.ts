@@ -27,7 +27,7 @@ interface Clocked {
   answers: Record<string, ProbeAnswer>;
   /** Upstreams that were probed. */
   probed: string[];
-  /** Lets a request through that must be let through. */
+  /** Returns the permit of a request that must be admitted. */
   admit(request: PermitRequest): Permit;
   /** Sends requests, one after another, of one outcome. */
   send(request: PermitRequest, times: number, outcome: TargetOutcome): void;
@@ -116,7 +116,7 @@ function by(key: string, request: PermitRequest): PermitRequest {
   return { ...request, key };
 }
 
-/** Lets promises that are settled have their effect. */
+/** Runs the reactions to promises that are already settled. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await null;
 }
@@ -317,7 +317,7 @@ Deno.test("failures of one client key open the target's breaker for that key onl
   const [row] = health.snapshot();
   assertEquals([row?.state, row?.keys], ["open", 1]);
   send(by("good", target), 100, SUCCESS);
-  // However often it fails, and however rarely others ask.
+  // This holds however often this key fails and however rarely others send requests.
   for (let round = 0; round < 50; round++) {
     pass(20_000);
     send(by("bad", target), 1, FAILURE);
@@ -392,7 +392,7 @@ Deno.test("a key with a failed trial does not get the next one while another key
   pass(10_000);
   assertEquals(waitOf(health.acquirePermit(by("slow", one))), ["open", 5_000]);
   send(by("good", one), 1, SUCCESS);
-  // Once it has closed, every key is alike.
+  // Once the breaker has closed, all keys are treated alike.
   send(by("good", one), 5, UNREACHABLE);
   assertEquals(health.acquirePermit(by("slow", one)).granted, false);
   pass(15_000);
@@ -400,7 +400,7 @@ Deno.test("a key with a failed trial does not get the next one while another key
   assertEquals(health.acquirePermit(by("good", one)).granted, false);
   health.report(trial, { type: "neither" });
   health.report(admit(by("good", one)), { type: "neither" });
-  // No other key has asked since the latest trial began.
+  // No other key has sent a request since the latest trial began.
   assertEquals(health.acquirePermit(by("good", one)).granted, true);
 });
 
@@ -620,7 +620,7 @@ Deno.test("requests that end after a reload has removed their target change noth
   assertEquals(state(one.target), "open");
 });
 
-Deno.test("failures take out at most half of a model's targets, refused keys any number", async () => {
+Deno.test("failures make at most half of a model's targets unavailable, refused keys any number", async () => {
   const names = ["a", "b", "c", "d", "e"];
   for (let count = 1; count <= names.length; count++) {
     const places = names.slice(0, count).map((name) => place(name));

@@ -88,7 +88,7 @@ Deno.test("targets of one priority are ordered randomly by weight", () => {
   for (const [index, weight] of weights.entries()) {
     assert(Math.abs((first[index] ?? 0) / rounds - weight / 10) < 0.015, `${first}`);
   }
-  // The others share the rest.
+  // The others share the remaining requests.
   const led = second.reduce((sum, count) => sum + count, 0);
   for (const [index, weight] of weights.entries()) {
     if (index > 0) assert(Math.abs((second[index] ?? 0) / led - weight / 5) < 0.02, `${second}`);
@@ -156,7 +156,7 @@ Deno.test("a plan follows the client's preferences", () => {
     [{ sort: { by: "latency", acrossModels: false } }, "b a c"],
     [{ sort: { by: "throughput", acrossModels: false } }, "b a c"],
     [{ sort: { by: "price", acrossModels: false } }, "a b c"],
-    // An order decides alone.
+    // If there is an order, nothing else decides.
     [{ sort: { by: "latency", acrossModels: false }, order: ["c"] }, "c a b"],
     [{ minThroughput: [{ share: 0.5, value: 50 }] }, "b c a"],
     [{ minThroughput: [{ share: 0.5, value: 51 }] }, "c a b"],

@@ -398,7 +398,7 @@ Deno.test("an untried target is never refused for lack of budget if it is health
     await time.run(time.now);
     return [await sent, sentTo.map(([name]) => name).join(" ")];
   };
-  // Nothing is known yet, so that all count as well.
+  // No attempt is recorded yet, so all targets count as healthy.
   assertEquals(await next(), ["c", "a b c"]);
   assertEquals(await next(), ["c", "a c"]);
   scripts.c = fails;
@@ -406,7 +406,7 @@ Deno.test("an untried target is never refused for lack of budget if it is health
   assertEquals(await next(), ["!", "a c"]);
   scripts.c = ok;
   assertEquals(await next(), ["c", "a c"]);
-  // A second brings a token: the one in between is asked as well.
+  // A token is added after a second: the target in between is tried, too.
   scripts.b = ok;
   scripts.c = fails;
   spend();
@@ -431,7 +431,7 @@ interface Storm {
   requests: number;
   attempts: number;
   answered: number;
-  /** Requests that came in during the last seconds, when all was well, and how many were answered. */
+  /** The last requests after the recovery, and how many of them were answered. */
   after: { requests: number; answered: number };
 }
 
@@ -503,14 +503,15 @@ Deno.test("a storm of failures is not amplified, and ends when it is over", asyn
   for (const [index, [name, row, scripts]] of cases.entries()) {
     if (few && index % 3 > 0) continue;
     const reported = await storm(choicesOf(row), scripts, index);
-    // The last target of a request needs no budget; all else is a fifth of the requests, and one a second.
+    // The last target of a request needs no budget; all other attempts are limited to a fifth of the requests, and one
+    // per second.
     const most = row.targets.length === 1 ? 1.25 : 2.25;
     assert(reported.attempts <= reported.requests * most, `${name}: ${JSON.stringify(reported)}`);
     assertEquals(reported.after.answered, reported.after.requests, name);
   }
 });
 
-Deno.test("a failing target beside a healthy one costs no answer", async () => {
+Deno.test("a failing target next to a healthy one fails no request", async () => {
   const fails: Script[] = [
     async (time) => {
       await time.pause(20);

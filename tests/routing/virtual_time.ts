@@ -22,7 +22,7 @@ export class VirtualTime {
     return promise;
   };
 
-  /** Runs something after a time. Returns what cancels it. */
+  /** Calls a function after a time. Returns a function that cancels the call. */
   readonly later = (run: () => void, ms: number): () => void => {
     let cancelled = false;
     void this.pause(ms).then(() => cancelled || run());

@@ -16,7 +16,7 @@ function messageOf(response: RawResponse): string {
   return JSON.parse(response.body).error.message;
 }
 
-/** Pieces with a pause before each but the first: time is what these tests are about. */
+/** Pieces with a pause before each but the first, because these tests are about time. */
 async function* slowly(pieces: string[], pauseMs: number): AsyncGenerator<string> {
   for (const [index, piece] of pieces.entries()) {
     if (index > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -324,7 +324,7 @@ Deno.test("bodies of one key take at most three quarters of the budget, a single
   b.release(100);
   assertEquals(budget.usedBytes, 0);
 
-  // A body that an answer keeps is not read any more.
+  // A body that is kept for its answer is no longer read.
   a1.reserve(100, 100);
   a1.keep(26);
   assertLimited(() => a2.reserve(74, 100));

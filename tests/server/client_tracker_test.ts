@@ -34,7 +34,7 @@ Deno.test("clientAddress() uses X-Forwarded-For of trusted proxies", () => {
     ["::ffff:a00:1", "192.0.2.1", "192.0.2.1"],
     ["::ffff:192.0.2.9", "10.0.0.5", "::ffff:192.0.2.9"],
     ["10.0.0.1", "192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1"],
-    // Nothing that can be read.
+    // The header cannot be parsed.
     ["10.0.0.1", "", "10.0.0.1"],
     ["10.0.0.1", ",", "10.0.0.1"],
     ["10.0.0.1", "unknown", "10.0.0.1"],

@@ -21,7 +21,7 @@ function binary(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 }
 
-/** Bytes that no coding makes smaller, the same each time. */
+/** Incompressible bytes, the same each time. */
 function noise(length: number): Uint8Array<ArrayBuffer> {
   const { below } = seeded(1);
   return Uint8Array.from({ length }, () => below(256));
@@ -69,7 +69,7 @@ Deno.test("inflate() rejects invalid, truncated and trailing data", async () => 
     const other = await compress("{}", coding === "gzip" ? "deflate" : "gzip");
     const damaged = whole.with(5000, (whole[5000] ?? 0) ^ 0xff);
     const longer = new Uint8Array([...whole, 1, 2, 3]);
-    // The platform takes deflate that was cut off for whole: then it is the JSON that breaks off.
+    // The platform accepts truncated deflate data: then the JSON is incomplete.
     const short = coding === "gzip" ? [new Uint8Array(0), whole.slice(0, -1), whole.slice(0, 20)] : [];
     for (const bytes of [other, damaged, longer, ...short]) {
       const error = await assertRejects(() => inflate(bytes, { coding, ...FREE }), GatewayError);
@@ -92,7 +92,7 @@ Deno.test("inflate() rejects a bomb before storing any of it, whatever its trail
     ["deflate", await compress(zeros, "deflate"), "Cannot read the body: it has more than 1000000 bytes", []],
     ["gzip", stating(1000), "Cannot read the body: it is longer than its trailer states", [1000]],
     ["gzip", stating(limitBytes), "Cannot read the body: it is longer than its trailer states", [limitBytes]],
-    // Two bodies, one behind the other: the trailer is that of the second.
+    // Two bodies, one after the other: the trailer is that of the second.
     ["gzip", new Uint8Array([...await compress("a", "gzip"), ...await compress("bb", "gzip")]), "not gzip", [2]],
     // So few bytes cannot be so much.
     ["gzip", (await compress("a", "gzip")).with(-2, 1), "Cannot read the body: it is not gzip, or not whole", []],
@@ -134,13 +134,13 @@ async function readJson(request: Request, rules: BodyRules): Promise<void> {
 }
 
 Deno.test("large bodies are decompressed one at a time, and at most 64 wait", async () => {
-  // Deflate may make a large body of so many bytes. It makes a smaller one of these, in less CPU time.
+  // Deflate could expand this many bytes to a larger body. These bytes expand to a smaller one, in less CPU time.
   const size = 400_000;
   const bytes = new Uint8Array(size);
   bytes.set(noise(LARGE_BODY_BYTES / 1_000));
   const body = await compress(bytes, "deflate");
   const budget = new BodyBudget();
-  // A busy machine takes longer for all of them than one of them may wait.
+  // On a busy machine, all of them together take longer than one of them may wait.
   using _time = simulateTime(0);
   let peak = 0;
   const rulesOf = () => {

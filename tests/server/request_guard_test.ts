@@ -46,7 +46,7 @@ Deno.test("after 20 wrong keys, wrong keys of an address are throttled, and a va
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
   const flood = async (from: string, count: number) => {
     for (let at = 0; at < count; at++) {
-      // Some have the form and the checksum of a key, others are none.
+      // Some have the form and the checksum of a key, others do not.
       const { status, retryAfter, body } = await ask(from, bearer(at % 2 === 0 ? mintKey() : `wrong-${at}`));
       assertEquals(status, at < 20 ? 401 : 429);
       if (status === 429) {
@@ -56,7 +56,7 @@ Deno.test("after 20 wrong keys, wrong keys of an address are throttled, and a va
   };
   const NATIVE = "/anthropic/v1/models";
   await flood("192.0.2.1", 60);
-  // Never seen from there, in both protocols, and the operator's.
+  // New keys from this address, in both protocols, and an operator's key.
   assertEquals((await ask("192.0.2.1", bearer(gateway.keys.good))).status, 200);
   assertEquals((await ask("192.0.2.1", { "x-api-key": gateway.keys.good }, NATIVE)).status, 200);
   assertEquals((await ask("192.0.2.1", bearer(ADMIN_KEY), "/admin/v1/keys")).status, 200);
@@ -144,7 +144,7 @@ Deno.test("failed unauthenticated requests log 600 lines a minute, separately fr
     await response.body?.cancel();
     return response.status;
   };
-  // A line is written when the server has let go of the answer, which its client may have before.
+  // The log line is written when the server has finished the answer; the client may have it before.
   const settled = async (count: number) => {
     await until(`${count} lines`, () => lines() - before >= count);
     return lines() - before;
@@ -199,7 +199,7 @@ Deno.test("concurrent requests are counted by client and released once, and idle
 Deno.test("requests are counted by key and address until their last byte or the disconnect", async () => {
   await using gateway = startKeyed({ ...BEHIND_PROXY, resource_limits: { requests_per_client: 2 } });
   const gone = new AbortController();
-  // If an assertion fails, the gateway would wait for ever for unread streams.
+  // If an assertion fails, the gateway would wait forever for unread streams.
   using _end = { [Symbol.dispose]: () => gone.abort() };
   const ask = (
     from: string,

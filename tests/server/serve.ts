@@ -140,7 +140,7 @@ export function startServer(
   return { port: server.addr.port, key, poorKey, observed, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-/** Time after which a silent server is given up, in milliseconds. */
+/** Longest silence of the server before the test fails, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
 /** A response as it came over the wire. */
@@ -183,7 +183,7 @@ async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void>
   for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
 }
 
-/** Text holds one byte per character until the response is complete, so that lengths agree. */
+/** The text has one character per byte until the response is complete, so that lengths agree. */
 async function readResponse(connection: Deno.Conn): Promise<RawResponse> {
   const buffer = new Uint8Array(65536);
   let text = "";

@@ -60,7 +60,7 @@ Deno.test("API clients get the error in JSON at the same address, as at any path
   assertEquals([head.status, await head.text()], [200, ""]);
 });
 
-Deno.test("an unknown page of the console is a page for browsers, and JSON for others and without a console", async () => {
+Deno.test("an unknown page of the console is HTML for browsers, and JSON for others or without a console", async () => {
   const admin = { key: { env: "ADMIN_KEY" } };
   await using none = startGateway({});
   await using both = startKeyed({ admin });
@@ -96,7 +96,7 @@ async function pageFor({ port }: TestGateway, host: string, more = ""): Promise<
   return (await exchange(port, [head])).body;
 }
 
-Deno.test("the page repeats a host only where it is one", async () => {
+Deno.test("the page shows the host only if it is a valid one", async () => {
   await using gateway = startGateway({});
   assertStringIncludes(await pageFor(gateway, "llm.example.com"), "<code>http://llm.example.com/v1</code>");
   assertStringIncludes(

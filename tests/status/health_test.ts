@@ -16,7 +16,7 @@ const MODEL = {
   targets: [{ upstream: "first", model: "m" }, { upstream: "second", model: "m" }],
 };
 
-/** Targets that were asked; those named refuse the gateway's key. */
+/** Targets that were tried; the named ones refuse the gateway's key. */
 async function healthWith(refused: readonly string[]): Promise<Health> {
   const health = new HealthTracker({
     breaker: BREAKER,
@@ -36,7 +36,7 @@ async function healthWith(refused: readonly string[]): Promise<Health> {
   return health;
 }
 
-/** Targets that were asked; those named have failed so often in a row. */
+/** Targets that were tried; the named ones have had this number of consecutive failures. */
 function healthAfter(failures: Readonly<Record<string, number>>, passedMs = 0): Health {
   let now = 0;
   const health = new HealthTracker({

@@ -385,7 +385,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     // The entry at the end of the range is not included.
     assertEquals(await page({ since: 3, until: 9 }), all.slice(1, 6));
     assertEquals(await page({ since: 3, until: 9, limit: 2 }), all.slice(1, 3));
-    // Of the first moment those after a place, of later ones all.
+    // Of the first moment only the entries after a position, of later moments all.
     assertEquals(await page({ since: 3, after: 4, until: 9, limit: 2 }), all.slice(3, 5));
     assertEquals(await page({ since: 3, after: 5, until: 9 }), all.slice(4, 6));
     assertEquals(await page({ since: 10, until: 20 }), []);
@@ -422,7 +422,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     ]);
     assertEquals(await ledger.durations([]), []);
   },
-  "chains entries by their check sums, from one call to the next": async (ledger) => {
+  "chains entries by their checksums, from one call to the next": async (ledger) => {
     for (let index = 0; index < 5; index++) {
       await ledger.append([entry({ id: `a${index}` }), failed({ id: `b${index}` })]);
     }

@@ -4,7 +4,7 @@ import type { KeyStore } from "../../lib/store/keys.ts";
 import type { ChangeOrigin, ChangeRecord, OperatorStore } from "../../lib/store/operators.ts";
 import { hash, key } from "./behaviours_keys.ts";
 
-/** Parts of a store, and a way to its tables past its interface. */
+/** Parts of a store, and direct access to its tables. */
 export interface OperatorParts {
   keys: KeyStore;
   operators: OperatorStore;

@@ -1,2 +1,2 @@
-/** A port at which connections are refused: it is never given to a server that takes any free one. */
+/** A port at which connections are refused. The system never assigns it to a server that asks for any free port. */
 export const CLOSED_PORT = 2;

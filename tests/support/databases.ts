@@ -15,7 +15,7 @@ export interface Engine extends AsyncDisposable {
   readonly url: string;
   /** Starts it (again). Resolves when it answers. */
   start(): Promise<void>;
-  /** Ends it: at once, as by a crash, or cleanly. Resolves when its port is closed. */
+  /** Stops the server: immediately, as in a crash, or cleanly. Resolves when its port is closed. */
   stop(how?: "crash" | "orderly"): Promise<void>;
   /** Pauses or resumes it, like an overloaded machine or a broken network. */
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
@@ -37,12 +37,12 @@ function isThere(name: "Postgres" | "Redis", program: string | undefined): boole
   return !skipIf(QUICK && !Deno.env.get(variable), `${name}: set ${variable} or run \`deno task test:all\``);
 }
 
-/** A Postgres server of the test's own, started. Its data go with it. */
+/** A Postgres server of the test's own, started. Its data are deleted with it. */
 export async function startPostgres(): Promise<Engine> {
   return await startEngine(await preparePostgres());
 }
 
-/** A Redis server of the test's own, started. It keeps nothing between two starts. */
+/** A Redis server of the test's own, started. It loses its data at a restart. */
 export async function startRedis(): Promise<Engine> {
   return await startEngine(await prepareRedis());
 }
@@ -52,10 +52,12 @@ export function isStarved(status: number, text: string): boolean {
   return status === 503 && /cannot write its ledger|Cannot reach the store/.test(text);
 }
 
-/** The variable with a folder of initial data, which servers copy: to make them takes each a second of CPU time. */
+/** The variable with a folder of initial data, which servers copy: creating the data takes a second of CPU time. */
 const DATA_VARIABLE = "SLUICE_TEST_POSTGRES_DATA";
 
-/** Makes initial data for the servers of all processes with the variables. They go with it. */
+/**
+ * Creates initial data for the servers of all processes with the variables. Disposing of the result deletes the data.
+ */
 export async function makePostgresData(): Promise<{ variables: Record<string, string> } & AsyncDisposable> {
   const folder = await Deno.makeTempDir({ prefix: "sluice-postgres-" });
   await initialize(`${folder}/data`, await unprivileged(folder));
@@ -257,12 +259,12 @@ async function startEngine({ program, args, who, folder, url, reserved, isUp, st
 }
 
 /**
- * Sends a signal to a server and its processes, of which it may have one for each connection. The first one gets it
- * first, so that it forks no others.
+ * Sends a signal to a server and its processes, of which it may have one for each connection. The server process gets
+ * the signal first, so that it forks no further processes.
  */
 function signalAll(pid: number, signal: "SIGSTOP" | "SIGCONT"): void {
   Deno.kill(pid, signal);
-  // The list may miss some as long as others end. It is complete once all of it are stopped.
+  // The list may miss processes while others end. It is complete once all listed processes are stopped.
   for (let isMore = true; isMore;) {
     isMore = false;
     for (const child of Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean)) {

@@ -1,4 +1,4 @@
-/** Holds every answer of an app against its API description. */
+/** Validates every answer of an app against its API description. */
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createApp } from "../../lib/server/app.ts";
@@ -52,7 +52,7 @@ export function createDescribedApp(options: AppOptions): DescribedApp {
   return {
     async app(request, info) {
       const response = await app(request, info);
-      // Some targets make no address that could be read as a whole.
+      // Some request targets do not form a valid URL.
       const written = /^\w+:\/\/[^/?#]*([^?#]*)/.exec(request.url)?.[1] ?? "";
       // Google's header makes these Google's lists of models.
       const isGoogle = request.headers.has("x-goog-api-key");

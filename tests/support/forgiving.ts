@@ -1,4 +1,4 @@
-/** Health that never takes a target out, for other tests whose upstreams fail repeatedly. */
+/** Health that never makes a target unavailable, for tests of other things whose upstreams fail repeatedly. */
 import { RetryBudget } from "../../lib/routing/target_statistics.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";

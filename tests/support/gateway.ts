@@ -52,7 +52,7 @@ type ReplacedParts = Partial<Omit<GatewayParts, "config" | "log">>;
 
 /** Options of a gateway beside its configuration. */
 export interface GatewayOptions extends ReplacedParts {
-  /** True: targets that fail are taken out. */
+  /** True: targets that fail become unavailable. */
   breakers?: boolean;
   /** Value of the variable `UPSTREAM_KEY`; absent: the one above. */
   upstreamKey?: string;
@@ -68,7 +68,7 @@ export interface GatewayOptions extends ReplacedParts {
   described?: boolean;
   /** Absent: it never shuts down. */
   drain?: Drain;
-  /** Told of each request before the gateway gets it. */
+  /** Called with each request before the gateway gets it. */
   arriving?: (request: Request) => void;
 }
 

@@ -9,7 +9,7 @@ import { startGateway, type TestGateway } from "./gateway.ts";
 
 /**
  * States of a key. `poor`: its group may call no endpoint. `narrowed`: the key itself may not. `speechless`: its group
- * may use no protocol. `lost`: its group does not exist. `elsewhere`: it is for other addresses.
+ * may use no protocol. `lost`: its group does not exist. `elsewhere`: it may be used only from other addresses.
  */
 export const KEY_STATES = [
   ...["good", "poor", "narrowed", "speechless", "lost", "disabled", "revoked", "expired", "elsewhere"] as const,

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { until } from "./soon.ts";
 
 /**
- * Waits until each of so many nodes knows of all of them: it learns their number with its next heartbeat.
+ * Waits until each node knows the number of all nodes, which it learns with its next heartbeat.
  * @param prefix that of their keys in Redis
  */
 export async function untilNodesKnow(url: string, { count, prefix }: { count: number; prefix: string }): Promise<void> {

@@ -3,8 +3,8 @@
 const TURN_MS = 5;
 
 /**
- * Lets this process do its pending work, over sockets too: one pause of the same length is over at once where the
- * process itself was delayed, many short ones need as many turns of its loop.
+ * Lets this process do its pending work, including socket events. It makes many short pauses, which need as many turns
+ * of the event loop: if the process was delayed, a single long pause would be over immediately.
  */
 export async function othersTurns(count = 10): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setTimeout(resolve, TURN_MS));

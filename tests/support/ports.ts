@@ -1,6 +1,9 @@
-/** Ports of servers that end and start again, or that take a number rather than any free port. */
+/** Reserves ports for servers that restart, or that need a port number in advance. */
 
-/** Below the ports that systems give to clients, and to servers that take any: none of these is taken by chance. */
+/**
+ * The range is below the ports that systems assign to clients and to servers without a fixed port, so no port is taken
+ * by chance.
+ */
 const LOWEST = 10_000;
 const HIGHEST = 32_767;
 const MARK_OFFSET = 30_000;

@@ -1,7 +1,7 @@
 /** A chat request as any HTTP client sends it. */
 import type { JsonObject } from "../../lib/json/mod.ts";
 
-/** Sends "Hello" to the embedded model, or what the members say. */
+/** Sends "Hello" to the embedded model; the given members replace the defaults. */
 export function postChat(origin: string, key: string, members: JsonObject = {}): Promise<Response> {
   const body = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }], ...members };
   return fetch(`${origin}/v1/chat/completions`, {

@@ -11,7 +11,7 @@ export interface Ended {
   code: number;
   out: string;
   err: string;
-  /** Output of a command in a shared process, in its order; absent for a process of its own. */
+  /** Output of a command in a shared process, in order; absent for a separate process. */
   writes?: readonly { stream: "out" | "err"; text: string }[];
 }
 
@@ -85,7 +85,10 @@ interface Host {
 
 let host: Host | undefined;
 
-/** Starts one process for all commands of a file that are run one after the other: to start one takes longer than most. */
+/**
+ * Starts one process that runs all commands of a test file one after the other: starting a process takes longer than
+ * most commands.
+ */
 export function reuseProcess(): void {
   // The files of a bundle share one.
   Deno.test.beforeAll(() => void (host ??= startHost()));
@@ -219,7 +222,10 @@ function startOwn(args: readonly string[], place: Place): GatewayProcess {
 /** Processes in which no gateway runs. */
 const gateways: GatewayHost[] = [];
 
-/** Starts processes in which the gateways of a file run one after the other: to start one takes a second of CPU time. */
+/**
+ * Starts processes in which the gateways of a test file run one after the other: starting a process takes a second of
+ * CPU time.
+ */
 export function reuseGateways(count = 1): void {
   const own: GatewayHost[] = [];
   Deno.test.beforeAll(() => {
@@ -276,7 +282,7 @@ class GatewayHost {
     decoder: TextDecoder,
   ): Promise<{ text: string; code?: number } | undefined> {
     let text = "";
-    // Nothing is read ahead: a pending read would look like a leak to the tests after this one.
+    // Output is not read ahead: a pending read would look like a leak to the following tests.
     do {
       const { done, value } = await reader.read();
       if (done) return undefined;

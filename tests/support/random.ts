@@ -14,8 +14,8 @@ export interface Random {
   /** One item of a list; throws if it is empty. */
   pick: <Item>(list: readonly Item[]) => Item;
   /**
-   * The items in another order. Not by `sort()`: how often it asks a comparison that answers by chance depends on which
-   * compiler of V8 has run, and so would everything that is drawn after it.
+   * The items in another order. It does not use `sort()` with a random comparison: the number of comparisons depends on
+   * V8's compiler, and so would all later random values.
    */
   shuffled: <Item>(items: readonly Item[]) => Item[];
 }

@@ -6,15 +6,15 @@ interface Timer {
   ring: () => void;
 }
 
-/** Time under control of a test. Disposing of it restores the real one. */
+/** Time that a test controls. Disposing of it restores real time. */
 export interface SimulatedTime extends Disposable {
   /** Unix time in milliseconds. */
   now(): number;
-  /** Lets so many milliseconds go by: whatever is due rings in its order, and what follows from it happens. */
+  /** Advances time by this many milliseconds: due timers fire in order, each followed by the work that it causes. */
   pass(ms: number): Promise<void>;
-  /** Lets so many milliseconds go by at once, as for a process that was stopped: whatever is due rings afterwards. */
+  /** Advances time at once, as for a process that was stopped: due timers fire afterwards. */
   stop(ms: number): void;
-  /** Waits in real time until started work has got as far as it can without any time. */
+  /** Waits in real time until started work can make no progress without simulated time. */
   settle(realMs: number): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ const SETTLE_MS = 2;
 const PAUSE_MS = 5;
 /** Turns of the event loop after the pauses. */
 const MORE_TURNS = 3;
-/** Least number of pauses of a call of `pass` during which intervals ring. */
+/** Minimum number of pauses of a call of `pass` during which intervals ring. */
 const LEAST_PAUSES = 50;
 
 /** Takes `performance.now`, `setTimeout`, `setInterval` and their kin over. `begin` in Unix milliseconds. */
@@ -57,7 +57,7 @@ export function simulateTime(begin: number): SimulatedTime {
     return id;
   }
   function clear(id: unknown): void {
-    // Those of before are the runtime's.
+    // Earlier timers belong to the runtime.
     if (!timers.delete(Number(id)) && Number(id) < FIRST_ID) real.clearTimeout(Number(id));
   }
 
@@ -85,7 +85,7 @@ export function simulateTime(begin: number): SimulatedTime {
         if (timer.everyMs === undefined) timers.delete(id);
         else timer.due = passed + timer.everyMs;
         timer.ring();
-        // Waiting after each ring of a short interval would take minutes for minutes.
+        // Waiting after each tick of a short interval would take as long as the simulated time.
         if (timer.everyMs !== undefined && passed - settledAt < ms / LEAST_PAUSES) continue;
         settledAt = passed;
         await settle();

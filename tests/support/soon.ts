@@ -12,7 +12,7 @@ export function soon<T>(what: string, promise: Promise<T>, ms: number = SOON_MS)
   return inTime(promise, `Too late: ${what} took over ${ms} ms`, ms);
 }
 
-/** Polls until something is so. Returns how long that took, in milliseconds. @throws {Error} if it takes longer than `ms` */
+/** Polls until the condition holds. Returns how long that took, in milliseconds. @throws {Error} if it takes longer than `ms` */
 export async function until(
   what: string,
   isSo: () => boolean | Promise<boolean>,
@@ -38,12 +38,12 @@ export async function eventually<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Pauses for a twentieth of the time since the beginning: a long wait takes little CPU time from what it waits for. */
+/** Pauses for a twentieth of the time since the beginning: so a long wait takes little CPU time. */
 function pauseBetweenPolls(begun: number): Promise<void> {
   return pause(Math.min(MAX_POLL_MS, Math.max(POLL_MS, (performance.now() - begun) / 20)));
 }
 
-/** Resolves after some milliseconds. */
+/** Resolves after a few milliseconds. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,4 +1,4 @@
-/** Measures long work: its CPU time, and turns of the event loop meanwhile. */
+/** Measures long work: its CPU time, and the turns of the event loop during it. */
 import process from "node:process";
 
 /** A measurement of the event loop. */
@@ -25,7 +25,7 @@ export function workedMs(): number {
   }
 }
 
-/** Starts to look. */
+/** Starts the measurement. */
 export function watchTurns(): Turns {
   let turns = 0;
   let longest = 0;

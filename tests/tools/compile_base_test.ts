@@ -35,7 +35,7 @@ Deno.test("a compilation without the base executable fails with advice in one se
       1,
       `Cannot compile: DENORT_BIN names "${folder}/denort", which is not there`,
     ]);
-    // If there is one, the error before is the reason.
+    // If the base exists, the earlier error is the reason.
     await Deno.mkdir(`${folder}/${BASE_PATH}`.replace(/\/[^/]*$/, ""), { recursive: true });
     await Deno.writeTextFile(`${folder}/${BASE_PATH}`, "");
     assertEquals(await missingBase(folder, undefined), undefined);

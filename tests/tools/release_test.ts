@@ -61,7 +61,7 @@ Deno.test("checksums equal those of sha256sum, which detects a changed file", {
     await Deno.writeTextFile(`${folder}/${SUMS_FILE}`, await sumsOf(folder));
     const check = () => outputOf("sha256sum", { args: ["--check", "--strict", SUMS_FILE], cwd: folder });
     assertEquals(await check(), { code: 0, text: "a.json: OK\nb.tar.gz: OK\n" });
-    // Made again, it does not count itself.
+    // A second run does not include the file of the first one.
     assertEquals(await sumsOf(folder), await Deno.readTextFile(`${folder}/${SUMS_FILE}`));
     await Deno.writeTextFile(`${folder}/b.tar.gz`, "c");
     assertEquals((await check()).code, 1);
@@ -82,7 +82,7 @@ Deno.test({
     };
     const home = Deno.cwd();
     const folder = await Deno.makeTempDir();
-    // The tool works in its current folder: here a copy, with a README that does not matter.
+    // The tool works in the current folder, which is a copy with any README here.
     for (
       const path of ["deno.json", "deno.lock", "main.ts", "lib", "routes", "types", "LICENSE", "NOTICE", "README.md"]
     ) {
@@ -103,7 +103,7 @@ Deno.test({
       await test.step("the same bytes again", async () => {
         await compileRelease(compiler);
         assertEquals(await digest(await Deno.readFile(executable)), await digest(first));
-        // To pack the executable again would take ten times as long.
+        // Packing the executable again would take ten times as long.
         const packs: string[] = [];
         for (let time = 0; time < 2; time++) {
           await Deno.writeTextFile(`${folder}/small`, "small");
@@ -142,7 +142,7 @@ Deno.test({
       Deno.env.delete("GZIP");
       Deno.chdir(home);
       for (const path of [folder, `${BUILD_FOLDER}/out`, `${BUILD_FOLDER}/pack`]) {
-        // An earlier failure has not made all of them.
+        // After an earlier failure some of them may be missing.
         await Deno.remove(path, { recursive: true }).catch(() => {});
       }
     }

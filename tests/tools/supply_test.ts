@@ -14,7 +14,7 @@ const BROUGHT = [
   ...["d3-path", "d3-time", "d3-time-format", "debug", "denque", "internmap", "ms", "redis-errors"],
   ...["standard-as-callback", "wasm-feature-detect"],
 ];
-/** Most packages of others that the program runs with; Deno's standard library is none of others. */
+/** Maximum number of packages of others that the program runs with; Deno's standard library is none of others. */
 const MAX_OF_OTHERS = 11;
 /** Packages that are younger are not taken up, in days. */
 const MIN_AGE_DAYS = 7;

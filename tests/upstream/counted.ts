@@ -8,7 +8,7 @@ export function withUsage(text: string, { prompt, completion }: { prompt: number
   return text.replaceAll(/"usage":\{.*?\}\}/g, () => `"usage":${JSON.stringify(usage)}`);
 }
 
-/** An answer to 7 tokens that has so many; before the end of a stream it waits. */
+/** An answer with this number of tokens to a prompt of 7. It waits before the end of a stream. */
 export function countedAnswer(
   stream: boolean,
   { completion, going }: { completion: number; going: () => Promise<void> },

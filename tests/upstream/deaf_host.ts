@@ -1,4 +1,4 @@
-/** A host that takes no connection: connections are neither accepted nor refused. */
+/** A host that neither accepts nor refuses connections. */
 
 import { othersTurns } from "../support/others_turns.ts";
 
@@ -21,7 +21,7 @@ export async function startDeaf(): Promise<DeafHost> {
     async [Symbol.asyncDispose]() {
       listener.close();
       for (const connection of waiting) connection.close();
-      // Connections that were given up end some turns later.
+      // Connections that were given up end a few turns later.
       await othersTurns();
     },
   };

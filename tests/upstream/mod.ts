@@ -9,7 +9,7 @@ export interface ScriptedAnswer {
   headers?: Record<string, string>;
   /** The body's text or bytes. */
   body?: string | Uint8Array<ArrayBuffer>;
-  /** Number of times that the body is sent; absent: once. Nothing is made before it is read. */
+  /** Number of times that the body is sent; absent: once. Each part is made only when it is read. */
   times?: number;
   /** Bytes per write; absent: all at once. */
   chunkBytes?: number;
@@ -91,7 +91,7 @@ export function startUpstream(
 ): FakeUpstream {
   const requests: UpstreamRequest[] = [];
   const ports = new Set<number>();
-  /** A stopped server waits for nothing any more, also after a failed test. */
+  /** A stopped server no longer waits, even after a failed test. */
   const closing = Promise.withResolvers<void>();
   const listen = { hostname: "127.0.0.1", port: 0, onListen: () => {}, onError, ...tls };
   const server = Deno.serve(listen, async (request, info) => {

@@ -22,13 +22,13 @@ export interface RawUpstream extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
   port: number;
-  /** Every request that came whole. */
+  /** Every request that arrived completely. */
   received: RawRequest[];
   /** Connections accepted so far. */
   accepted: number;
   /** Connections that are open. */
   open: number;
-  /** Resolves when so many connections have ended. */
+  /** Resolves when this number of connections has ended. */
   ended(count: number): Promise<void>;
   /** Closes every connection, as one side may at any time. */
   hangUp(): void;

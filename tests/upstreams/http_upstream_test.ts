@@ -77,7 +77,7 @@ Deno.test("the upstream's retry-after reaches the client", async () => {
     [{ "retry-after-ms": "1500" }, "2"],
     [{ "retry-after": "7", "retry-after-ms": "1500" }, "2"],
     [{ "retry-after": "-1" }, null],
-    // A limit per day asks for hours: it counts as one.
+    // A daily limit asks for several hours, which count as one hour.
     [{ "retry-after": "86400" }, "3600"],
     [{ "retry-after-ms": "90000000" }, "3600"],
     [{ "retry-after": "soon" }, null],
@@ -138,7 +138,7 @@ Deno.test("the client's answer ends although the upstream keeps the stream open"
     await using gateway = startGateway(oneModel(upstream, server.url));
     const response = await gateway.ask(client, prompt(client, { stream: true }));
     assert((await response.text()).includes(SUCCESS[client]));
-    // The rest is waited for a moment only.
+    // The client waits only briefly for the rest.
     await server.requests[0]?.gone;
     forever.resolve();
   }

@@ -117,7 +117,7 @@ Deno.test("many short arguments and results are parsed in advance, in slices", a
   assertEquals(written(read), written(messages));
 });
 
-Deno.test("blank arguments are none, however long", async () => {
+Deno.test("blank arguments of any length count as absent", async () => {
   const messages = called(" \n".repeat(40_000));
   const read = await readLongInputs(promptOf(messages), "gemini");
   assertEquals(written(read.messages), written(called("")));

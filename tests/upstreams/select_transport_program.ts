@@ -1,4 +1,7 @@
-/** Asks one TLS host three times in a process of its own: which authorities are trusted is set at its start. */
+/**
+ * Calls one TLS host three times in a separate process, because the trusted authorities are set at the start of a
+ * process.
+ */
 import { createTransportSelector } from "../../lib/upstreams/select_transport.ts";
 import { request } from "./transports.ts";
 

@@ -234,7 +234,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       const failed = failureOf(transport.send(request(url, { body, signal: client.signal })));
       const socket = await accepted;
       await socket.read(new Uint8Array(10));
-      // The client stops reading: sending comes to rest.
+      // The client stops reading, so sending stops.
       let before = -1;
       while (before !== pulls) {
         before = pulls;

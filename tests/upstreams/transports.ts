@@ -1,9 +1,9 @@
-/** The transports that there are, and what their tests share. */
+/** All transports, and shared helpers of their tests. */
 import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { createFetchTransport } from "../../lib/upstreams/fetch_transport.ts";
 import type { Outgoing, TimeLimits, Transport, TransportOptions } from "../../lib/upstreams/transport.ts";
 
-/** Every way to an upstream, by its name. */
+/** Every transport, by its name. */
 export const TRANSPORTS: Readonly<Record<string, (options?: TransportOptions) => Transport>> = {
   fetch: createFetchTransport,
   http1: createHttp1Transport,

@@ -1,5 +1,5 @@
 // deno-lint-ignore-file explicit-module-boundary-types no-console -- a program for Node, without types
-/** What the programs for SDKs share: the gateways to ask, and how a result is reported, one line of JSON each. */
+/** Shared by the programs for SDKs: the gateways to call, and the report of results as lines of JSON. */
 
 /** The gateways: `url`, `key`, and the `model` to ask for. */
 export const ROUTES = JSON.parse(process.env.SLUICE_ROUTES ?? "[]");

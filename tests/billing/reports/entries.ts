@@ -21,7 +21,7 @@ export const SHEET: PriceSheet = Object.freeze({
   input_cache_write_1h: "0.0000025",
 });
 
-/** Tokens that are all 0, save those given. */
+/** Tokens that are all 0, except the given ones. */
 export function tokensOf(change: Partial<BilledTokens> = {}): BilledTokens {
   return { ...NO_TOKENS, ...change };
 }

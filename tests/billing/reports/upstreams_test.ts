@@ -166,7 +166,7 @@ Deno.test("sumUpstreams() accepts configured upstreams and those in the ledger",
 });
 
 Deno.test("sumUpstreams() reads several pages and nothing outside of the period", async () => {
-  // As many at one moment as are more than a page, and others before and after.
+  // More entries than a page at one moment, and others before and after.
   const at = [DAY_ONE - 1, DAY_ONE, DAY_ONE + 5, WHOLE.until];
   const ledger = await ledgerOf(
     Array.from({ length: 6000 }, (_, index) => entryOf({ id: `r${index}`, at: at[index % 4] as number })),

@@ -127,7 +127,7 @@ Deno.test("readGroupings() reads one or two different groupings", () => {
   }
 });
 
-Deno.test("usageReport() by two groupings keeps the lines of one name together, and names keys in both places", async () => {
+Deno.test("usageReport() by two groupings keeps lines of one name together, and names keys in both", async () => {
   const { keys, ledger } = openMemoryStore();
   const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
   await keys.add({ ...record, id: "key_1", name: "ci" });

@@ -1,4 +1,4 @@
-/** Bugs that others had, planted around the code: each must break an invariant. */
+/** Bugs that other gateways had, planted around the code: each must break an invariant. */
 import { DISCONNECTED } from "../../../lib/request/request_meter.ts";
 import { Meter } from "../../../lib/billing/meter.ts";
 import { costOfTokens, pricesAt } from "../../../lib/billing/price.ts";
@@ -14,7 +14,7 @@ export interface Bug {
   name: string;
   breaks: readonly string[];
   variant: Variant;
-  /** A seed that finds it, where the first ones do not; absent: 1. */
+  /** A seed that finds the bug, if the first seeds do not; absent: 1. */
   seed?: number;
 }
 
@@ -34,7 +34,7 @@ function changed(store: LedgerStore, members: Partial<LedgerStore>): LedgerStore
   return { ...store, ...members };
 }
 
-/** Opens a disk in memory with a store that does something else. */
+/** Opens a disk in memory with a modified store. */
 function disk(change: (store: LedgerStore) => LedgerStore): Variant["disk"] {
   return () => openMemoryDisk(change);
 }

@@ -1,4 +1,7 @@
-/** Calls that wait at the border of a process until the world lets them through: there they may fail, and the process die. */
+/**
+ * Queues the calls that a simulated process makes to the outside. The simulation decides when each takes effect,
+ * whether it fails, and whether the process dies.
+ */
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import type { Checker } from "./checker.ts";
@@ -8,18 +11,18 @@ export class Away extends Error {
   override readonly name = "Away";
 }
 
-/** A call under way. */
+/** A call in progress. */
 export interface Call {
   name: string;
   /** True if it may have taken effect although it fails. */
   isVague: boolean;
-  /** Lets it take effect. */
+  /** Makes it take effect. */
   run: () => Promise<unknown>;
   answer: (value: unknown) => void;
   refuse: (cause: Error) => void;
 }
 
-/** Makes a call wait. */
+/** Queues a call. */
 export type Border = <Value>(name: string, run: () => Promise<Value>) => Promise<Value>;
 
 /** Wraps functions so that their calls are queued. */
@@ -51,7 +54,7 @@ export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
   };
 }
 
-/** A store that checks its answers to holds when they are given. */
+/** A store whose answers to holds are checked when they are returned. */
 export function watchHolds(store: LedgerStore, checker: Checker): LedgerStore {
   return {
     ...store,

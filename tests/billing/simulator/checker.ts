@@ -84,20 +84,20 @@ export class Checker {
     this.#monotonic = monotonic;
   }
 
-  /** A request came in. */
+  /** A request arrived. */
   arrived(truth: Truth): void {
     this.#truths.set(truth.id, truth);
     this.#watched.add(truth);
     for (const claim of truth.budgets) this.#budgets.set(`${claim.scope}:${claim.id}:${claim.since}`, claim);
   }
 
-  /** A process died: whatever it served is over. */
+  /** A process died: all of its requests have ended. */
   died(): void {
     this.#process++;
     for (const truth of this.#watched) truth.over = true;
   }
 
-  /** The store answered a hold, requested when the sums were as last seen. */
+  /** The store answered a hold that was requested at the last seen sums. */
   answered({ claims, amount, id }: Hold, answer: HoldAnswer): void {
     const against = claims.find((claim) => this.#chargedSince(claim) + this.#heldSince(claim) + amount > claim.budget);
     must(!answer.held || against === undefined, "I10", () => `hold of ${id} was granted against ${show(against)}`);
@@ -224,7 +224,7 @@ export class Checker {
       seen.add(id);
       must(!this.entries.has(id), "I4", () => `${id} is held after its end`);
       must(amount === truth.wished, "I4", () => `${amount} is held for ${id}, which wished ${truth.wished}`);
-      // The clock on the wall may have jumped by days since, again and again.
+      // The wall clock may have jumped by days since then, repeatedly.
       must(leaseUntil < at + truth.forMs + 365 * DAY_MS, "I3", () => `the lease of ${id} has no end`);
     }
   }
@@ -285,7 +285,7 @@ export class Checker {
     must(after === this.entries.size, "I12", () => `${this.entries.size - after} entries are gone`);
   }
 
-  /** Entering the same entries in reverse into a new ledger gives the same sums. */
+  /** A new ledger with the same entries in reverse order has the same sums. */
   async #checkOrder(): Promise<void> {
     const other = openMemoryStore().ledger;
     await other.append([...this.entries.values()].reverse());

@@ -8,9 +8,9 @@ export interface Clock {
   /** Monotonic time in milliseconds. */
   monotonic(): number;
   later: StartTimer;
-  /** Lets time pass; timers run when they are due, each followed by whatever waits for it. */
+  /** Advances time. Timers run when they are due, and after each one all work that waits for it. */
   pass(ms: number): Promise<void>;
-  /** Sets the wall clock forth or back. */
+  /** Sets the wall clock forward or back. */
   jump(ms: number): void;
   /** Calls off all timers. */
   stop(): void;
@@ -63,10 +63,10 @@ export function createClock(start = Date.UTC(2026, 10, 21, 12)): Clock {
   };
 }
 
-/** Microtasks of the longest chain of promises between two things that wait for the outside. */
+/** Number of microtasks in the longest chain of promises between two calls to the outside. */
 const DEPTH = 40;
 
-/** Lets everything run that waits for nothing outside. */
+/** Runs all work that does not wait for a call to the outside. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < DEPTH; i++) await undefined;
 }

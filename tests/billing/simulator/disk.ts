@@ -50,7 +50,7 @@ export function openSqliteDisk(folder: string): Disk {
   };
 }
 
-/** Hands a test disks in one Postgres database, one after the other: each begins empty. */
+/** Passes disks in one Postgres database to a test, one after the other, each empty at first. */
 export async function withPostgresDisks(test: (disk: (clock: Clock) => Promise<Disk>) => Promise<void>): Promise<void> {
   await using database = await freshDatabase();
   const url = new Secret(database.url);
@@ -78,7 +78,7 @@ interface PostgresParts {
 
 /**
  * Processes do not notice the death of another: its holds expire with their lease, by the server's clock. That clock
- * never jumps, and starts now, because a server spares holds from before its start.
+ * never jumps, and starts now, because holds from before a server's start are not voided.
  */
 function openPostgresDisk({ url, beside, clock }: PostgresParts): Disk {
   const begun = Date.now();

@@ -9,14 +9,14 @@ import { moodOf } from "./mood.ts";
 export interface History {
   /** Seed of the mood and the steps. */
   seed: number;
-  /** Numbers of the steps that are done, in their order. */
+  /** Numbers of the executed steps, in order. */
   steps: readonly number[];
 }
 
 /** Random stream of the end of a run. */
 export const LAST_STEP = -1;
 
-/** Most runs that a history is made shorter by. */
+/** Maximum number of runs for shortening a history. */
 const MAX_TRIES = 600;
 
 /** The whole history of a seed. */

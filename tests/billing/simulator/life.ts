@@ -1,4 +1,4 @@
-/** A simulated request on its way through the gateway: the steps of the pipeline, with everything outside random. */
+/** A simulated request that passes through the steps of the gateway, with random behaviour of everything outside. */
 import { DISCONNECTED } from "../../../lib/request/request_meter.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Delivered, Meter } from "../../../lib/billing/meter.ts";
@@ -13,7 +13,7 @@ import { tokensOf, type Truth } from "./truth.ts";
 /** Random choices of a request. */
 export interface Road {
   random: Random;
-  /** Waits until the world lets the request go on. */
+  /** Waits until the simulation continues the request. */
   gate(): Promise<void>;
   /** Monotonic time in milliseconds. */
   monotonic(): number;
@@ -140,7 +140,7 @@ async function stream(truth: Truth, { meter, road }: { meter: Meter; road: Road 
   await complete(truth, { meter, random });
 }
 
-/** The answer is whole: nothing of its end is sent before the charge is durable. */
+/** The answer is complete: its end is not sent before the charge is durable. */
 async function complete(truth: Truth, { meter, random }: { meter: Meter; random: Random }): Promise<void> {
   conclude(truth, "complete");
   const delivered = answerOf(truth, random);

@@ -6,13 +6,16 @@ import type { Limiter, LimitRequest } from "../../../lib/limits/limiter.ts";
 import { must, Violation } from "./checker.ts";
 import type { Truth } from "./truth.ts";
 
-/** Requests and tokens count for a minute, slots as long as a request may last; a limiter may round that by so much. */
+/**
+ * Requests and tokens count for a minute, slots for the longest duration of a request. A limiter may round these times
+ * by this much.
+ */
 const MINUTE_MS = 60_000;
 const ROUNDING_MS = 1_000;
 
 const CODES = new Set(["rate_limit_requests", "rate_limit_tokens", "concurrency_limit"]);
 
-/** Refusals after which everything was given back. */
+/** Refusals after which all reservations were released. */
 const UNDONE = new Set([...CODES, "insufficient_quota", "overloaded"]);
 
 /** Checks the limits of one process. */
@@ -20,7 +23,7 @@ export class LimitsChecker {
   readonly #monotonic: () => number;
   /** True if answers are late, and may be lost. */
   readonly #isFar: boolean;
-  /** Requests that wanted a place within a limit. */
+  /** Requests that asked for a reservation in a limit. */
   readonly #requests = new Set<Truth>();
   /** Requests whose answer is known. */
   readonly #answered = new Set<Truth>();

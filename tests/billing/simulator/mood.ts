@@ -1,4 +1,4 @@
-/** The mood of a run, by its seed, so that rare events coincide in some runs and are absent in others. */
+/** The random parameters of a run, by its seed: rare events coincide in some runs and do not occur in others. */
 import type { Random } from "../../support/random.ts";
 import { type Customer, CUSTOMERS } from "./shop.ts";
 
@@ -14,7 +14,7 @@ export interface Mood {
   crashes: number;
   /** True if the wall clock jumps. */
   jumps: boolean;
-  /** True if limits are kept elsewhere, behind calls that may fail. */
+  /** True if limits are counted in another process, through calls that may fail. */
   farLimits: boolean;
   /** Customers: few in many runs, so that they collide. */
   customers: readonly Customer[];

@@ -22,13 +22,13 @@ export interface Known {
 
 const DAY_MS = 86_400_000;
 
-/** Spans that bills are made for, beside that of everything. */
+/** Periods of bills, in addition to the whole time. */
 const SPANS = 2;
 
 /** Groupings of sums per day. */
 const GROUPINGS = ["key", "group", "model", "day"] as const;
 
-/** Looks at all reports. */
+/** Checks all reports. */
 export async function checkReports(ledger: LedgerStore, { entries, clock, random }: Known): Promise<void> {
   const { ok, differences } = await auditLedger(ledger, { now: clock.now, pause: () => Promise.resolve() });
   must(ok, "I20", () => JSON.stringify(differences));

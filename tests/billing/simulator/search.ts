@@ -13,7 +13,7 @@ export interface Tally {
   seen: Map<string, number>;
 }
 
-/** End of a search that finds nothing. */
+/** The seed at which a search ends without a failure. */
 export interface Search extends Variant {
   /** Absent: when all histories were run. */
   isEnough?: (tally: Tally) => boolean;
@@ -35,7 +35,7 @@ export async function runAll(
   return tally;
 }
 
-/** The first failure among these histories, as it came; `undefined` where none breaks an invariant. */
+/** The first failure among these histories, not yet shortened; `undefined` if none breaks an invariant. */
 export async function firstFailure(
   histories: Iterable<number | History>,
   variant: Variant = {},
@@ -83,7 +83,7 @@ function count(tally: Tally, { steps, requests, crashes, overruns, endings, refu
   for (const name of [...endings, ...refusals]) tally.seen.set(name, (tally.seen.get(name) ?? 0) + 1);
 }
 
-/** So many seeds, beginning with one. */
+/** Yields `count` consecutive seeds, beginning with `first`. */
 export function* seedsFrom(first: number, count = Infinity): Generator<number> {
   for (let i = 0; i < count; i++) yield first + i;
 }

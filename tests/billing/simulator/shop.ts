@@ -208,7 +208,7 @@ export function costBy(picos: Picos, { tokens, millionths }: { tokens: BilledTok
 
 const MILLION = 1_000_000n;
 
-/** True if a customer's prices of a ware have no more than 12 decimals: nothing else may be sold. */
+/** True if a customer's prices of a model have at most 12 decimals, which the configuration requires. */
 function isSold({ periods }: Ware, { millionths }: Customer): boolean {
   return periods.every(({ picos }) => Object.values(picos).every((price) => price * millionths % MILLION === 0n));
 }
@@ -220,7 +220,7 @@ export function sheetOf({ model }: Ware, { customer, at }: { customer: Customer;
 
 /** Tokens of an answer that the gateway reckons with. Upstreams may not care. */
 const MAX_COMPLETION = 120;
-/** Tokens of an answer below which a request asks for nothing. */
+/** Smallest number of output tokens that a request asks for. */
 const MIN_COMPLETION = 10;
 
 /** A request of a customer, for anything. */

@@ -1,4 +1,7 @@
-/** One history, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
+/**
+ * Runs one history: the billing of a gateway in a simulated world in which anything may fail at any time, with checks
+ * of all invariants.
+ */
 import { DISCONNECTED } from "../../../lib/request/request_meter.ts";
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
@@ -19,9 +22,9 @@ import { checkReports } from "./reports_checker.ts";
 import { arrivalOf, sheetOf } from "./shop.ts";
 import type { Truth } from "./truth.ts";
 
-/** Parts that a run may have other ones of: to plant bugs, or to try another store. */
+/** Replaceable parts of a run: to plant bugs, or to test another store. */
 export interface Variant {
-  /** Opens what outlives crashes; it is closed at the end. Absent: memory. */
+  /** Opens the storage that survives crashes; it is closed at the end. Absent: in memory. */
   disk?: (clock: Clock) => Disk | Promise<Disk>;
   ledger?: (ledger: Ledger, clock: Clock) => Ledger;
   limiter?: (limiter: Limiter) => Limiter;
@@ -51,7 +54,7 @@ export class Failure extends Error {
     this.history = history;
   }
 
-  /** The invariant that does not hold; absent if something else broke. */
+  /** The violated invariant; absent if something else failed. */
   get invariant(): string | undefined {
     return this.cause instanceof Violation ? this.cause.invariant : undefined;
   }
@@ -79,12 +82,12 @@ interface Process {
   /** The limiter, past the border. */
   near: Limiter;
   limits: LimitsChecker;
-  /** Requests wait here until they may go on. */
+  /** Requests wait here until they may continue. */
   gates: (() => void)[];
   calls: Call[];
 }
 
-/** Longest way to the end of everything, in calls and gates. */
+/** Maximum number of calls and gates until everything has ended. */
 const LONGEST_END = 5_000;
 /** Quarters of a minute until the last lease is over: the longest request, and a minute after it. */
 const QUIET_PASSES = 16;
@@ -94,7 +97,7 @@ const LEFT_STEPS = 16;
 class World {
   steps = 0;
   readonly #history: History;
-  /** Chance of the step that is done. */
+  /** Random numbers of the current step. */
   #random: Random;
   readonly #clock: Clock;
   readonly #variant: Variant;
@@ -327,7 +330,7 @@ class World {
       await this.#pass(15_000);
       await this.#drain(() => true);
     }
-    // As every process does from time to time: of holds that it did not make itself nothing reminds it.
+    // Every process does this from time to time, because nothing else tells it about the holds of other processes.
     await this.#drain(flag(ledger.sweep()));
     await limits.checkFree(near);
     await this.#checker.checkEnd({ lastProcess: this.#crashes, excused: this.#excused });
@@ -341,7 +344,7 @@ class World {
     must(this.#clock.timers === 0, "I17", () => `${this.#clock.timers} timers stay`);
   }
 
-  /** Lets everything through until nothing waits and the condition holds. */
+  /** Lets all calls take effect until none waits and the condition holds. */
   async #drain(isEnough: () => boolean): Promise<void> {
     const { gates, calls } = this.#process;
     for (let i = 0; i < LONGEST_END; i++) {
@@ -366,7 +369,7 @@ async function attempt({ run }: Call): Promise<{ value?: unknown; failure?: Erro
   }
 }
 
-/** Returns a function that tells whether a promise has settled. */
+/** Returns a function that returns whether a promise has settled. */
 function flag(promise: Promise<unknown>): () => boolean {
   let isOver = false;
   promise.then(() => isOver = true, () => isOver = true);

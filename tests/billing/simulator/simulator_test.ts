@@ -8,7 +8,7 @@ import { firstFailure, runAll, seedsFrom, shortest } from "./search.ts";
 import { Failure, simulate } from "./simulate.ts";
 import { QUICK, rounds, skipInQuick } from "../../support/skip.ts";
 
-/** Runs of the suite; `SEED=n` begins elsewhere, `HISTORY=n` or `HISTORY=n:steps` runs that one alone. */
+/** Number of runs. `SEED=n` begins with another seed; `HISTORY=n` or `HISTORY=n:steps` runs only that history. */
 const SEEDS = QUICK ? 9 : rounds(900);
 /** Runs over a file. */
 const FILE_SEEDS = rounds(20);
@@ -20,7 +20,7 @@ const BUG_SEEDS = 400;
  * Planted bugs whose histories are minimized, which takes longer than to find them: `deno task heavy` does it for all.
  */
 const MINIMIZED = 1;
-/** Steps that a planted bug takes at most to be seen, once all others are dropped. */
+/** Maximum number of steps in a shortened history that shows a planted bug. */
 const BUG_STEPS = 120;
 
 const first = Number(Deno.env.get("SEED") ?? 1);

@@ -25,19 +25,19 @@ export interface Arriving {
   readonly customer: Customer;
   readonly ware: Ware;
   readonly endpoint: MeteredEndpoint;
-  /** Prices when it came in. */
+  /** Prices at its arrival. */
   readonly picos: Picos;
-  /** When it came in: Unix milliseconds. */
+  /** Time of arrival, Unix milliseconds. */
   readonly at: number;
-  /** Models that may answer in its place, with their prices when it came in. */
+  /** Alternative models, with their prices at its arrival. */
   readonly others: readonly AnsweringModel[];
   /** The most it can cost, as the gateway believes: at the most expensive model that may answer. */
   readonly most: bigint;
-  /** The highest cost with this rest of a budget; absent: all or nothing. */
+  /** Returns the highest cost with this remainder of a budget; absent: the request needs the whole amount. */
   readonly within?: (left: bigint) => bigint;
-  /** It is given the answer of another request once more. */
+  /** It repeats the answer of another request. */
   readonly repeats: boolean;
-  /** The answer is paid for to its end, even when its client disconnects. */
+  /** The whole answer is charged, even if its client disconnects. */
   readonly drains: boolean;
   readonly forMs: number;
   readonly claims: readonly LimitRequest[];
@@ -50,9 +50,9 @@ export interface Arriving {
 export interface Truth extends Arriving {
   readonly id: string;
   readonly meter: Meter;
-  /** The gateway process that it came to. */
+  /** The gateway process that received it. */
   readonly process: number;
-  /** When limits were taken, by the monotonic clock of its process. */
+  /** Time at which limits were reserved, by the monotonic clock of its process. */
   takenAt?: number;
   admitted: boolean;
   /** The model that answers, or the last one that was called. */
@@ -80,7 +80,7 @@ export interface Truth extends Arriving {
   over: boolean;
 }
 
-/** Tokens with these of the input and the output alone. */
+/** Tokens with only these numbers of input and output. */
 export function tokensOf(prompt: number, completion: number): BilledTokens {
   return {
     prompt,

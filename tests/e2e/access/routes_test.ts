@@ -6,7 +6,7 @@ import { routes } from "../../../routes/manifest.ts";
 import { ADMIN_KEY, KEY_STATES, startKeyed } from "../../support/keyed_gateway.ts";
 import { skipInQuick } from "../../support/skip.ts";
 
-/** Every way to show a credential. */
+/** All ways to send a credential. */
 const HEADERS = {
   bearer: (key: string) => ({ authorization: `Bearer ${key}` }),
   x_api_key: (key: string) => ({ "x-api-key": key }),
@@ -30,7 +30,7 @@ function pathOf(path: string): string {
   );
 }
 
-/** The expected error for a role, or `undefined` where it has access. */
+/** The expected error for a role; `undefined` if it has access. */
 function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403 | undefined {
   if (row.credential === "none") return undefined;
   if (!ACCEPTED[by].includes(row.credential)) return 401;

@@ -74,7 +74,7 @@ Deno.test("no key or prompt appears in answers, errors, logs, reports, the ledge
     // It repeats what it was sent, as some upstreams do in their errors.
     await using upstream = startUpstream(({ headers }, at) => {
       const heard = headers.get("authorization") ?? "";
-      // The last ones may take the target out: then no upstream is called any more.
+      // The last failures may make the target unavailable: then no upstream is called any more.
       const status = [400, undefined, 500, 403, 401][at % 5];
       if (status === undefined) {
         return json(WHOLE.chat, { headers: { "content-type": "application/json", "x-key": heard } });

@@ -33,7 +33,7 @@ function withLedger(store: Store, change: (ledger: LedgerStore) => Partial<Ledge
   return { ...store, ledger: { ...store.ledger, ...change(store.ledger) } };
 }
 
-/** Every entry that is of a kind of its own, in the days from the first one on. */
+/** One entry of each kind, on consecutive days. */
 function everyEntry(): Entry[] {
   const free: readonly Ending[] = ["failed", "refused", "lost"];
   return [

@@ -84,7 +84,7 @@ Deno.test("the audit finds one flipped bit in any column of entries, price sheet
     }
   }));
 
-/** Writes a value past everything that keeps rows as they are. */
+/** Writes a value and bypasses the triggers that protect rows. */
 function tamper(
   path: string,
   { table, column, row, value }: {

@@ -31,7 +31,7 @@ function start(now: () => number = () => BEFORE): TestGateway {
   });
 }
 
-/** The message of an error. The messages protocol has no other place for the parameter: it leads there. */
+/** The message of an error. In the messages protocol, the parameter is at the start of the message. */
 function messageOf({ error }: { error?: { message: string } }): string {
   return (error?.message ?? "").replace(/^model: /, "");
 }
@@ -139,7 +139,7 @@ Deno.test("an image model can be requested by its other names at both endpoints"
   assertEquals([edited.status, (await edited.json()).model], [200, "acme/paint"]);
 });
 
-Deno.test("permissions depend on the model, whatever name is used", async () => {
+Deno.test("permissions depend on the model, not on the name that a request uses", async () => {
   await using gateway = start();
   const openai = await gateway.addKey({ group: "openai" });
   const acme = await gateway.addKey({ group: "acme" });

@@ -45,7 +45,7 @@ export async function deploy(deno: string): Promise<App> {
 
   function command(env: Record<string, string>): Deno.Command {
     return new Deno.Command(deno, {
-      // Less than the platform allows: nothing is written, no native code is loaded, no program is run.
+      // Fewer permissions than the platform gives: no writing, no native code, no programs.
       args: [
         ...["run", "--no-prompt", "--quiet", "--allow-net", "--allow-env", "--allow-read"],
         ...["--config", `${folder}/deno.json`, `${ROOT}main.ts`],

@@ -1,4 +1,4 @@
-/** The real proxies, with the very files of `deploy/`: addresses, certificates and times are replaced, nothing else. */
+/** Runs the real proxies with the files of `deploy/`, in which only addresses, certificates and times are replaced. */
 import { reservePort } from "../../support/ports.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { until } from "../../support/soon.ts";
@@ -13,11 +13,11 @@ export interface ProxyKind {
   file: string;
   /** Replacements in the file: each text must occur exactly once, or the test fails. */
   changes(place: Place): [from: string, to: string][];
-  /** Makes the command's arguments, and writes what else the program wants. */
+  /** Returns the command's arguments, and writes the other files that the program needs. */
   prepare(place: Place & { text: string }): Promise<{ path: string; args: string[] }>;
 }
 
-/** The place of a proxy: its folder, its port on `::1`, and the gateway's port on 127.0.0.1. */
+/** The setup of a proxy: its folder, its port on `::1`, and the gateway's port on 127.0.0.1. */
 export interface Place {
   folder: string;
   port: number;
@@ -34,7 +34,7 @@ export const HEAD_SECONDS = 1;
 export const BODY_GAP_SECONDS = 1;
 export const SILENCE_SECONDS = 3;
 
-/** The proxies there are files for. */
+/** The proxies that `deploy/` has files for. */
 export const PROXIES: readonly ProxyKind[] = [
   {
     name: "nginx",
@@ -150,7 +150,7 @@ async function tryToStart(kind: ProxyKind, gatewayPort: number): Promise<Proxy |
   const proxy: Proxy = {
     port: place.port,
     async [Symbol.asyncDispose]() {
-      // For HAProxy SIGTERM is a quick end; for nginx, too.
+      // HAProxy and nginx stop quickly at SIGTERM.
       if (!ended) child.kill("SIGTERM");
       await child.status;
       await output;

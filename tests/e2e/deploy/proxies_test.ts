@@ -78,7 +78,7 @@ for (const kind of PROXIES) {
     assertEquals([response.status, response.headers.get("content-encoding")], [200, null]);
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
-    // The upstream continues only after this has arrived: a buffering proxy would wait for ever.
+    // The upstream continues only after this has arrived: a buffering proxy would wait forever.
     const timer = setTimeout(() => void reader?.cancel(), PATIENCE_MS);
     while (!text.includes("data: ")) {
       const { done, value } = await reader?.read() ?? { done: true };
@@ -259,7 +259,7 @@ for (const kind of PROXIES) {
       await using proxy = await startProxy(kind, gateway.port);
       for (const http2 of [true, false]) {
         using client = Deno.createHttpClient({ caCerts: [AUTHORITY], http2, http1: !http2 });
-        // Over the limit of the gateway, and over that of the proxy, where it has one.
+        // A body above the gateway's limit, and one above the proxy's, if it has a limit.
         for (const bytes of [jsonBytes + 1, 67_108_864 + 1]) {
           for (const { path, top, type, code } of paths) {
             const what = `${http2 ? "HTTP/2" : "HTTP/1.1"} ${path} ${bytes}`;

@@ -32,7 +32,8 @@ async function check(
     assert(ours === arrived.length || received.closed && ours < arrived.length, `${arrived}, ${what}`);
     assert(answers.length <= 1 + most || received.closed, what);
     if (received.closed) return;
-    // A server that still waits for the body takes the next request as its rest: no answer comes, so no other client is affected.
+    // A server that still waits for the body reads the next request as the rest of it: there is no answer, so no other
+    // client is affected.
     await send(connection, `GET /after-${id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
     const next = readAnswers((await hear(connection, { silenceMs: SILENCE_MS })).text).answers;
     const taken = gateway.seen.filter((line) => line.endsWith(`/after-${id}`)).length;

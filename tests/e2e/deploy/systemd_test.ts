@@ -11,7 +11,7 @@ const test = !isInstalled("systemd-analyze") ? Deno.test.ignore : Deno.test;
 /** The units, by the names of files that systemd can start. */
 const UNITS = [["sluice.service", text], ["sluice@8801.service", template]] as const;
 
-/** Most that `systemd-analyze security` may find open, in tenths: 100 is everything. */
+/** Maximum exposure that `systemd-analyze security` may report, in tenths: 100 is the worst. */
 const MAX_EXPOSURE = 20;
 
 /** Has systemd analyze a unit, with a program in it that exists here. */

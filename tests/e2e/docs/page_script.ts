@@ -1,4 +1,4 @@
-/** Turns a page of the documentation into a shell script that does what its reader does. */
+/** Turns a page of the documentation into a shell script that runs the reader's commands. */
 import type { CodeBlock, Page } from "../../../tools/markdown.ts";
 import { consoleCommands } from "../../support/documents.ts";
 
@@ -97,7 +97,9 @@ function shellPart({ text }: CodeBlock, place: ScriptPlace): string {
     .map((line) => STARTS.test(lines(line)[0] ?? "") ? START : line).join("\n");
 }
 
-/** Two outputs are the same but for what differs with each run: numbers, ids, keys, times and the width of columns. */
+/**
+ * Compares two outputs without the parts that differ with each run: numbers, ids, keys, times and the width of columns.
+ */
 export function comparable(output: string): string {
   return output.replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replaceAll(/\b(key|req)_(?:[\w-]|…)+/g, "$1")
     .replaceAll(/sk-sluice-(?:[\w-]|…)+/g, "sk").replaceAll(/<?\b\d[\d.,]*\b/g, "N").replaceAll(/ +/g, " ")

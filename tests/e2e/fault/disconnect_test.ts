@@ -12,7 +12,7 @@ const MANNERS = {
   close: "everything is read before",
   /** It closes its connection with bytes of the answer unread, which resets it. */
   reset: "something is left unread",
-  /** It ends its own side, and would still read. */
+  /** The client closes its sending side, and would still read. */
   "half-close": "its own side ends",
 } as const;
 

@@ -21,7 +21,7 @@ export interface Rehearsal {
   counted?: true;
   /** It runs into a time limit, which is short then. */
   stalls?: Stall;
-  /** True: it takes sockets. */
+  /** True: the fault needs sockets. */
   wire?: true;
 }
 

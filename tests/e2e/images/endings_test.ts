@@ -291,7 +291,7 @@ Deno.test("streams: sent images are charged once, and the last image states the 
   });
 });
 
-/** Reads a stream until so many images are there whole, and leaves. */
+/** Reads a stream until this number of images is complete, then disconnects. */
 async function disconnectsAfter(response: Response, images: number): Promise<void> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();

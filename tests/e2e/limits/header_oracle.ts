@@ -25,7 +25,7 @@ const ACTUAL = 8;
 interface Taken {
   key: number;
   model: string;
-  /** From then on it does not count. */
+  /** Time from which it no longer counts. */
   end: number;
   tokens: number;
 }
@@ -60,7 +60,7 @@ export async function compareHeaders({ requests, seed }: { requests: number; see
   const compared: Compared = { answers: 0, refusals: 0 };
 
   for (let number = 0; number < requests; number++) {
-    // Now and then a minute of silence, else two or three a second.
+    // Occasionally a minute of silence, otherwise two or three requests per second.
     now += below(100) === 0 ? 60_000 + below(5_000) : below(900);
     log = log.filter(({ end }) => end > now);
     const [key, named] = [below(KEYS), MODELS[below(MODELS.length)] ?? ""];

@@ -37,11 +37,11 @@ export type Mixed = Readonly<Record<"requests" | "complete", number>> & {
   readonly tiers: Readonly<Record<string, number>>;
 };
 
-/** Lets so many requests run through a whole gateway over a store, and holds its ledger against what clients saw. */
+/** Sends requests through a whole gateway with a store, and compares its ledger with the clients' view. */
 export async function mix(store: Store, { requests, random }: { requests: number; random: Random }): Promise<Mixed> {
   await using shop = await openShop(store);
   const tried: Tried[] = [];
-  // Each has chance of its own: the same seed makes the same requests, however they overtake one another.
+  // Each request has its own random numbers, so the same seed makes the same requests in any order of events.
   const all = Array.from({ length: requests }, () => seeded(random.below(2 ** 32))).entries();
   const client = async () => {
     for (const [number, own] of all) {

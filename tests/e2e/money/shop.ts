@@ -1,4 +1,4 @@
-/** A whole gateway with models, prices and budgets, behind it upstreams that treat each request as scripted. */
+/** A whole gateway with models, prices and budgets, and upstreams that answer each request as scripted. */
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
@@ -35,7 +35,10 @@ export const TEXT_MODELS = ["acme/cheap", "acme/dear", "acme/drain", "acme/cance
 
 /** Prices of a token in USD, and in 1e-12 USD with the factor of the groups. */
 const CHEAP = { prompt: "0.00000125", completion: "0.000005", input_cache_read: "0.000000125" };
-/** Most tokens of input that cost the same as without a tier: texts here have 11, with long numbers some more. */
+/**
+ * Maximum number of tokens of input that cost the same as without a tier: texts here have 11, with long numbers some
+ * more.
+ */
 const THRESHOLDS: Readonly<Record<string, number>> = { "acme/cheap": 11, "acme/drain": 10 };
 /** Above the threshold eight times the price, without a discount for cached tokens. */
 const tiered = (above: number | undefined) => ({
@@ -65,7 +68,7 @@ export const POOR_USD = "0.05";
 /** Tokens of one image as requested here, and as delivered. */
 export const IMAGE_TOKENS = 7_024;
 
-/** Concurrent requests that the group `default` may have. */
+/** Maximum number of concurrent requests of the group `default`. */
 export const SLOTS = 10_000;
 
 /** A shop that is open. */

@@ -20,7 +20,7 @@ export interface Cluster extends AsyncDisposable {
   readonly nodes: Node[];
   readonly postgres: { readonly url: string };
   readonly redis: Engine;
-  /** Starts one more gateway, or one again in the folder where another has ended. */
+  /** Starts another gateway, or restarts one in the folder of a gateway that has ended. */
   add(folder?: string): Promise<Node>;
   /** Starts a gateway again that has ended: in its folder, on its port, with this configuration. */
   again(node: Node, config: JsonObject): Promise<Node>;

@@ -64,7 +64,7 @@ function startHost(going: () => Promise<void>): FakeUpstream {
 /** Answers that a busy machine starved of the database. Limits count some of these requests, which are sent again. */
 let starved = 0;
 
-/** Asks, again where a busy machine starves the database. */
+/** Sends a request, and repeats it if a busy machine starves the database. */
 async function ask(node: Node, { key, stream = false }: { key: string; stream?: boolean }): Promise<Response> {
   const response = await fetch(`${node.origin}/v1/chat/completions`, {
     method: "POST",
@@ -83,7 +83,10 @@ async function ask(node: Node, { key, stream = false }: { key: string; stream?: 
   return await ask(node, { key, stream });
 }
 
-/** Many clients ask at once, each at another node every time. Gives the number of answers; all others are refused. */
+/**
+ * Many clients send requests concurrently, each time to another node. Returns the number of answers; all other requests
+ * are refused.
+ */
 async function hammer({ nodes }: Cluster, { key, requests, clients = 30 }: {
   key: string;
   requests: number;

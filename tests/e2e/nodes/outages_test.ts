@@ -83,7 +83,7 @@ function statuses({ requests }: Load, from: number): number[] {
   return [...new Set(seen)].sort();
 }
 
-/** Without what others asked. */
+/** Without the requests of other tests. */
 function ofLoad(entries: readonly KeptEntry[]): KeptEntry[] {
   return entries.filter(({ model }) => model === "acme/one");
 }
@@ -108,7 +108,7 @@ Deno.test({
         if (how === "still") postgres.signal("SIGSTOP");
         else await postgres.stop(how);
         await until("down", async () => await metric(first, "sluice_store_up") === 0);
-        // First of all, as known keys serve for a while only.
+        // This comes first, because known keys work only for a while.
         for (const { status, ms } of await Promise.all(cluster.nodes.map((node) => askEcho(node, known)))) {
           assertEquals(status, 200);
           assertLess(ms, LONGEST_MS);
@@ -212,7 +212,7 @@ Deno.test({
   },
 });
 
-/** Requests for a free model, one node after the other. Gives the statuses and the longest time. */
+/** Sends requests for a free model to one node after the other. Returns the statuses and the longest time. */
 async function hammer(nodes: readonly Node[], key: string, requests: number) {
   const seen = new Map<number, number>();
   let [begun, longestMs] = [0, 0];

@@ -16,7 +16,7 @@ import {
 import { startGateway } from "../../support/gateway.ts";
 import { until } from "../../support/soon.ts";
 
-/** A way to a server that can be cut. */
+/** A connection to a server that the test can cut. */
 interface Detour extends AsyncDisposable {
   url: string;
   cut(): void;

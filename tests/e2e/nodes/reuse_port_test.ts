@@ -95,7 +95,7 @@ Deno.test({
       assertEquals(counts.reduce((sum, requests) => sum + requests), 120);
     });
 
-    await t.step("the others continue when one is killed", async () => {
+    await t.step("the other processes continue when one is killed", async () => {
       const last = cluster.nodes.at(-1) as Node;
       end(last);
       await last.ended;

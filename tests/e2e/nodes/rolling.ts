@@ -35,7 +35,7 @@ export interface Counter extends AsyncDisposable {
   readonly upstream: FakeUpstream;
   /** Requests that the budget of the key `budget` pays for. */
   readonly paid: number;
-  /** Most concurrent streams so far. */
+  /** Maximum number of concurrent streams so far. */
   readonly most: () => number;
 }
 

@@ -10,7 +10,7 @@ import { until } from "../../support/soon.ts";
 
 const PRICED = { pricing: { prompt: "0.000001", completion: "0.000002" } };
 
-/** Resolves when so many requests have their line. */
+/** Resolves when this number of requests has a log line. */
 async function lines({ requestLines, gateway }: TestGateway, count: number): Promise<LogEntry[]> {
   await until("the lines", () => requestLines.length >= count);
   await gateway.ledger.flush();

@@ -9,7 +9,9 @@ const BOMB_BYTES = 400_000_000;
 const AT_ONCE = 16;
 /** Memory that all of them together may take, in MiB: less than four bodies of the maximum size. */
 const MAX_GROWTH_MIB = 128;
-/** Most CPU time of the event loop's thread before `/healthz` answers, in milliseconds: other processes may delay it. */
+/**
+ * Maximum CPU time of the event loop's thread before `/healthz` answers, in milliseconds: other processes may delay it.
+ */
 const MAX_HEALTH_MS = 1_000;
 
 /** A number of `/proc/<pid>/status`, in MiB. */

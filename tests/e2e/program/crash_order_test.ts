@@ -8,7 +8,7 @@ import { until } from "../../support/soon.ts";
 interface Traced {
   /** The call as strace prints it. */
   text: string;
-  /** Places in the order of all beginnings and ends of calls. */
+  /** Positions in the order of the starts and ends of all calls. */
   begin: number;
   end: number;
 }

@@ -86,7 +86,7 @@ export interface Crashes {
   starts: readonly number[];
 }
 
-/** Kills the gateway so many times under load and starts it again. @throws {AssertionError} where something is lost or wrong */
+/** Kills the gateway repeatedly under load and restarts it. @throws {AssertionError} if something is lost or wrong */
 export async function crashOften(
   place: { folder: string; env: Record<string, string> },
   { address, load, isShared, kills }: { address: StoreAddress; load: Load; isShared: boolean; kills: number },

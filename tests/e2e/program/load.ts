@@ -52,7 +52,7 @@ export interface LoadRequest {
 export interface Load extends AsyncDisposable {
   upstream: FakeUpstream;
   requests: LoadRequest[];
-  /** Sends one request. @throws where the connection breaks off */
+  /** Sends one request. @throws if the connection breaks off */
   ask(origin: string, way: Way): Promise<void>;
   /**
    * Sends one request and resolves at its first event. The upstream finishes the answer when the returned function is

@@ -54,7 +54,7 @@ async function openStream(gateway: RunningWithKey): Promise<Deno.TcpConn> {
   return connection;
 }
 
-/** Ends a gateway that has nothing to wait for. */
+/** Stops a gateway without running requests. */
 async function endsAtOnce(gateway: RunningWithKey): Promise<void> {
   gateway.kill("SIGTERM");
   const { code, err } = await gateway.ended;

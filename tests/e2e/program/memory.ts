@@ -18,7 +18,9 @@ const HIERARCHIES = [
   { folder: "/sys/fs/cgroup", limit: "memory.max", swap: "memory.swap.max" },
 ] as const;
 
-/** Makes a group. Gives the reason where that is impossible here: no right to, or no control groups. */
+/**
+ * Makes a control group. Returns the reason if that is impossible on this machine: no permission, or no control groups.
+ */
 export async function createMemoryGroup(bytes: number): Promise<MemoryGroup | string> {
   let reason = "only Linux has control groups";
   if (Deno.build.os !== "linux") return reason;

@@ -1,4 +1,4 @@
-/** A whole gateway under the requests that cost the most memory, with clients beside them that ask for little. */
+/** Sends the requests that cost the most memory to a whole gateway, together with clients that send small requests. */
 import { assertEquals } from "@std/assert";
 import { gzipSync } from "node:zlib";
 import { start } from "../../support/program.ts";
@@ -45,10 +45,10 @@ export interface Mixed {
   statuses: Record<string, Record<number, number>>;
 }
 
-/** Least number of small requests. */
+/** Minimum number of small requests. */
 const MIN_TIMES = 5;
 
-/** Runs the mix. @throws where the gateway ends, or a small request fails */
+/** Runs the mix. @throws if the gateway ends, or a small request fails */
 export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
   const config = { keys: [{ name: "tests", key: { env: "TEST_KEY" } }], resource_limits: LIMITS };
   await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));

@@ -40,7 +40,7 @@ Deno.test("the size of the input is reported at the start, including system text
   assert(full > plain + 10, `${full} tokens with system text and tools, ${plain} without`);
 });
 
-Deno.test("JSON mode over messages takes the answer out of its code fence, whole and streamed", async () => {
+Deno.test("JSON mode over messages removes the code fence around the answer, whole and streamed", async () => {
   const content = [{ type: "text", text: '```json\n{"a":1}\n```' }];
   await using server = startUpstream(({ body }) => {
     const { opening, pieces, ending } = frames("messages", ["```js", 'on\n{"a"', ":1}\n`", "``"], "missing");

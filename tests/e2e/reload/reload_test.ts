@@ -155,7 +155,7 @@ function wordyHost() {
       await until("a request for the next word", () => turns.length > 0);
       turns.shift()?.();
     },
-    /** Says the rest without being asked. */
+    /** Sends the rest by itself. */
     finish() {
       isOver = true;
       for (const resolve of turns) resolve();

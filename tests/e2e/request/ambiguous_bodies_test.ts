@@ -7,9 +7,9 @@ import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { rounds } from "../../support/skip.ts";
 
 /*
- * One reader checks a body (may this key use the model, what does it cost), and another one behind the gateway reads it
- * again. If a body can be read in two ways, an attacker can show each reader a different request: so every such body
- * must be rejected, or be forwarded with one meaning.
+ * The gateway checks a body (may the key use the model, what does it cost), and the upstream reads it again. If two
+ * parsers could read a body differently, an attacker could show each of them a different request. So every ambiguous
+ * body must be rejected, or forwarded with a single meaning.
  */
 
 /** Requests of each protocol. */

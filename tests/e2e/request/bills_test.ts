@@ -40,7 +40,7 @@ async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: 
 
 const ASKED = prompt("chat", { stream: true, stream_options: { include_usage: true } });
 
-Deno.test("a running usage in every chunk delays nothing, and the last one is billed", async () => {
+Deno.test("usage reports in every chunk delay nothing, and the last one is billed", async () => {
   const goOn = Promise.withResolvers<void>();
   const [first = "", ...steps] = withRunningUsage(["alpha ", "beta ", "gamma"]);
   // The first frame has no text and arrives alone.

@@ -21,7 +21,7 @@ export const COST = BigInt(REPORTED.completion) * PRICE;
 export interface Budgeted extends AsyncDisposable {
   gateway: TestGateway;
   upstream: FakeUpstream & {
-    /** Resolves when it was asked so often. @throws where that takes too long */
+    /** Resolves after this number of requests. @throws if that takes too long */
     until(count: number): Promise<number>;
   };
 }

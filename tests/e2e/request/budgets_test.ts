@@ -113,7 +113,7 @@ Deno.test("a request that is read across midnight has the budget and the prices 
     await response.body?.cancel();
     statuses.push(response.status);
   }
-  // The first answer costs half a percent of the budget, so the rest does not pay for the most that another may cost.
+  // The first answer costs half a percent of the budget, so the rest does not cover the highest cost of another one.
   assertEquals(statuses, [200, 429, 429]);
   assertEquals((await ask(gateway, "chat", { max_completion_tokens: 1_000 })).status, 200);
   const entries = await entriesOf(gateway.store.ledger, 4);

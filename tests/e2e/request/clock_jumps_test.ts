@@ -1,4 +1,4 @@
-/** The wall clock is set while requests run: nothing but days, dates and expiries follows it. */
+/** Tests with a wall clock that is set while requests run: only days, dates and expiries depend on it. */
 import { assert, assertEquals } from "@std/assert";
 import { issueKey } from "../../../lib/access/keys.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -100,7 +100,7 @@ Deno.test("a daily budget follows the clock's date, and spending on a later date
   assertEquals(await spend(), 0);
   clock.at += DAY_MS;
   assertEquals(await spend(), paid);
-  // Back again: both days are spent.
+  // The clock is set back: the budgets of both days are spent.
   clock.at -= DAY_MS;
   assertEquals(await spend(), 0);
   clock.at += DAY_MS;

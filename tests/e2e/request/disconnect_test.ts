@@ -94,7 +94,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         await until("a line of each request", () => lines.length >= entries.length);
         assertEquals(lines.map(({ request_id }) => request_id).sort(), entries.map(({ id }) => id).sort(), protocol);
         await world.assertNothingTaken(entries.reduce((sum, { cost }) => sum + cost, 0n), protocol);
-        // A request may be given up before it has arrived there.
+        // A request may be aborted before it has arrived there.
         const attempts = entries.reduce((sum, { attempts }) => sum + attempts, 0);
         assert(way === "embedded" || attempts >= world.upstream.requests.length, protocol);
         assertEquals(new Set(entries.map(({ id }) => id)).size, entries.length);

@@ -94,7 +94,7 @@ function fails(stream: boolean, status: number, ending: Ending = "failed"): Case
   };
 }
 
-/** The client disconnects when it has got so many pieces. */
+/** The client disconnects after this number of pieces. */
 function disconnectsIn(pieces: number, expected: (protocol: Protocol, way: Way) => Expected): Case["act"] {
   return async (world) => {
     const disconnect = new AbortController();

@@ -14,7 +14,7 @@ import { chargeOf, priceOf, spokenBy, tokens, type Way, type World, type WorldOp
 export const PIECES = ["alpha beta ", "gamma delta ", "epsilon zeta ", "eta theta"];
 const TEXT = PIECES.join("");
 
-/** The ways on which an upstream is asked. */
+/** The transports to an upstream. */
 export const HTTP: readonly Way[] = ["relayed", "translated"];
 
 /** The expected entry. */
@@ -58,7 +58,7 @@ export function heldBy(protocol: Protocol, way: Way): number {
   return protocol === "gemini" && way !== "relayed" ? 1 : 0;
 }
 
-/** An upstream that streams, with other steps in place of what follows so many pieces that reach the client. */
+/** A streaming upstream whose steps are replaced by others after this number of pieces has reached the client. */
 export function streamsThen(
   count: number,
   rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol } & Pick<Planned, "gone">) => Step[],
@@ -136,7 +136,7 @@ export function checkEntry(
 /** Reports when the client of the only request has disconnected, with the gateway options for that. */
 export function disconnectWatch(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
   const { promise, resolve } = Promise.withResolvers<void>();
-  // Of a whole answer the gateway itself asks a little later whether its client is there.
+  // For a whole answer, the gateway checks a little later whether the client is still connected.
   return {
     gone: () => promise.then(() => othersTurns()),
     gateway: { arriving: ({ signal }) => signal.addEventListener("abort", () => resolve(), { once: true }) },

@@ -252,7 +252,7 @@ Deno.test("the hold covers the most expensive affordable model, and others are l
   assertEquals(await ask(4_000), 502);
   const [both = 0n, one = 0n] = held;
   const tokens = (amount: bigint, price: bigint) => Number(amount / price);
-  // The input is bounded by some hundred tokens, at 10 USD per million; the output is 100 at 20.
+  // The input is bounded by a few hundred tokens, at 10 USD per million; the output is 100 at 20.
   assert(both >= 100n * 20_000_000n && tokens(both, 10_000_000n) < 2_000, String(both));
   assert(one >= 4_000n * 2_000_000n && tokens(one, 1_000_000n) < 10_000, String(one));
 });

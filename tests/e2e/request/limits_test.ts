@@ -63,7 +63,7 @@ function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
   return prompt(protocol, { ...limitedTo(protocol, 100), ...more });
 }
 
-/** All of them at once; the bodies are read. */
+/** Sends all requests concurrently and reads the bodies. */
 async function askAll(gateway: TestGateway, count: number, more: JsonObject = {}): Promise<Response[]> {
   return await Promise.all(Array.from({ length: count }, async (_, index) => {
     const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";

@@ -163,7 +163,7 @@ Deno.test("the holder of a key reads the budget of end users, and the state of t
   await malformed.body?.cancel();
 });
 
-Deno.test("one key reads its usage a few times at once, however often it asks, and others read theirs", async () => {
+Deno.test("one key has only a few concurrent reads of its usage, and other keys are not delayed", async () => {
   const store = openMemoryStore();
   const released = Promise.withResolvers<void>();
   const readKeys: string[] = [];

@@ -134,7 +134,7 @@ function reads(bytes: number): Phase["client"] {
   };
 }
 
-/** Requests a stream of a gateway that is told to end. */
+/** Requests a stream of a gateway that shuts down. */
 async function isDrained(play: Play): Promise<string> {
   const { gateway } = play.gateway;
   const answer = asks({ stream: true })(play);
@@ -336,7 +336,7 @@ async function playAt(
 for (const transport of ["http1", "fetch"]) {
   const ignore = transport === "fetch" && skipInQuick("Timeouts of phases with the transport fetch");
   for (const phase of PHASES) {
-    // A client of its own concern meets no upstream.
+    // A slow client does not count against an upstream.
     if (transport === "fetch" && phase.upstream === undefined && phase.address === undefined) continue;
     const name = `${transport}: the timeout of a phase is exact to a quarter of a second: ${phase.name}`;
     Deno.test(name, { ignore }, async () => {

@@ -43,7 +43,7 @@ function startCounted(
   const calls: string[] = [];
   const noting = (part: string) => (name: string) => void calls.push(`${part}.${name}`);
   const store = openMemoryStore();
-  // Its version is no round trip: a store over the network has none.
+  // Reading the version is not a round trip: a store over the network has no version.
   const { version: _, ...keys } = store.keys;
   const one = startUpstream((request) => {
     calls.push("upstream");
@@ -65,7 +65,7 @@ function startCounted(
   });
   return {
     gateway,
-    // Those of timers come with time, however fast a request is.
+    // Calls of timers depend on the time and not on the request.
     calls: () => calls.splice(0).filter((name) => name !== "ledger.renew" && name !== "ledger.expire"),
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();

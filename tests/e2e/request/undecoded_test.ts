@@ -64,7 +64,7 @@ const READERS: Readonly<Record<typeof RELAYED[number], string>> = {
   messages: "/lib/protocols/messages/read_content.ts",
 };
 
-/** Returns the functions that have run since the last call. To begin and to end takes half a second. */
+/** Returns the functions that have run since the last call. Starting and stopping the coverage takes half a second. */
 async function watchFunctions(): Promise<{ take(): Promise<ScriptCoverage[]> } & Disposable> {
   const session = new Session();
   session.connect();

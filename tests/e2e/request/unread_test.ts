@@ -152,7 +152,7 @@ Deno.test("an answer that breaks off is charged for the sent part, even if its c
   }
 });
 
-Deno.test("an upstream that takes too long is not paid, even if the client reads", async () => {
+Deno.test("an answer whose upstream takes too long is free, even if the client reads", async () => {
   await Promise.all((["relayed", "translated"] as const).map(async (way) => {
     const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "reported");
     const pauses: Step[] = [];
@@ -212,7 +212,7 @@ function* slowly([first = "", ...rest]: readonly string[]): Generator<Step> {
   yield* rest;
 }
 
-Deno.test("a client that waits for its model is not taken for one that does not read", async () => {
+Deno.test("a client that waits for its model does not count as one that does not read", async () => {
   for (const way of ["relayed", "translated"] as const) {
     const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "reported");
     await using world = startWorld({

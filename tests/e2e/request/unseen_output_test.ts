@@ -59,7 +59,7 @@ interface Place extends AsyncDisposable {
   upstream: FakeUpstream;
   /** Resolves when the gateway's server has seen the client of its one request disconnect. */
   gone: Promise<void>;
-  /** The one entry, when nothing is held or taken any more. */
+  /** The only entry, once no hold and no reservation is left. */
   settled(): Promise<KeptEntry>;
   /** Slots of concurrency that are free. */
   free(): Promise<number>;
@@ -247,7 +247,7 @@ Deno.test("other invisible output makes the answer be read to its end", async ()
   }));
 });
 
-/** A PDF of so many bytes that shows so many pages. */
+/** A PDF with this size and this number of pages. */
 function pdf(bytes: number, pages: number): string {
   const objects = "<</Type/Page/Parent 2 0 R>>\n".repeat(pages);
   return btoa(`%PDF-1.4\n${objects}`.padEnd(bytes, "x"));

@@ -106,7 +106,7 @@ async function behaves(place: Place): Promise<void> {
   const nobody = await ask("strict", {});
   assertEquals([nobody.status, nobody.error.param], [400, "user"]);
   assertEquals(await statusesOf(ask("strict", { user: "u1" })), [200]);
-  // However many ask at once, the budget is not exceeded.
+  // Concurrent requests do not exceed the budget.
   const many = await Promise.all(Array.from({ length: 12 }, () => ask("app", { user: "u3" })));
   const answered = BigInt(many.filter(({ status }) => status === 200).length);
   assert(answered >= 1n && answered * COST <= 20n, String(answered));

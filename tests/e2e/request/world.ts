@@ -76,9 +76,9 @@ export interface World extends AsyncDisposable {
   upstream: FakeUpstream;
   /** The ledger's only entry, once it exists. */
   entry(): Promise<KeptEntry>;
-  /** Asserts that nothing is taken or held any more, and that no more was entered. */
+  /** Asserts that no reservation and no hold is left, and that there is no further entry. */
   assertSettled(entry: KeptEntry, about: string): Promise<void>;
-  /** Asserts that nothing is taken or held any more, and so much is spent. */
+  /** Asserts that no reservation and no hold is left, and that this amount is spent. */
   assertNothingTaken(spent: bigint, about: string): Promise<void>;
 }
 
@@ -152,7 +152,7 @@ export function startWorld(options: WorldOptions): World {
   };
 }
 
-/** All entries, as soon as there are so many. @throws where that takes too long */
+/** All entries, as soon as there is this number of them. @throws if that takes too long */
 export async function entriesOf(ledger: LedgerStore, count: number): Promise<KeptEntry[]> {
   let entries: KeptEntry[] = [];
   await until(

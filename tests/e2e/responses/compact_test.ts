@@ -130,7 +130,7 @@ Deno.test("a vendor with compaction gets the trigger, and its item passes unchan
   assertEquals(server.requests[2]?.json.input[0], item);
 });
 
-Deno.test("a gateway behind another one opens its own compaction items", async () => {
+Deno.test("a gateway behind another one decrypts its own compaction items", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using far = startGateway(oneModel("chat", server.url));
   await using between = startUpstream(({ body }) =>

@@ -35,7 +35,7 @@ export class TestSocket implements Disposable {
     this.#socket.send(isRaw ? message : JSON.stringify({ type: "response.create", model: "acme/one", ...message }));
   }
 
-  /** The next message. @throws where the connection closes first */
+  /** The next message. @throws if the connection closes first */
   async message(): Promise<string> {
     while (this.#messages.length === 0) {
       if (this.#socket.readyState === WebSocket.CLOSED) throw new Error("The connection has closed");
@@ -70,7 +70,7 @@ export class TestSocket implements Disposable {
   }
 }
 
-/** Opens a connection. @throws where it is rejected */
+/** Opens a connection. @throws if it is rejected */
 export async function openSocket({ url, key }: TestGateway, secret = key.key): Promise<TestSocket> {
   const headers = { authorization: `Bearer ${secret}` };
   // The types of preact bring those of browsers along, whose WebSocket has no headers.

@@ -141,7 +141,7 @@ Deno.test("messages of one stream are answered in turn, streams concurrently", a
   assertStringIncludes(error.error.message, "8 are running");
 });
 
-Deno.test("messages behind a long one wait until it is read, and it may be wrong", async () => {
+Deno.test("messages after a long one wait until it is read, even if it is invalid", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using socket = await openSocket(gateway);
@@ -232,7 +232,7 @@ Deno.test("an upgrade needs a key, capacity and storage; otherwise clients fall 
   }
 });
 
-Deno.test("an upgrade whose headers a proxy took away is no failure of the gateway", async () => {
+Deno.test("an upgrade whose headers a proxy has removed is not an error of the gateway", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   const [connection = "", version = "", key = ""] = HANDSHAKE;
@@ -391,7 +391,7 @@ Deno.test("a client that does not read its errors is disconnected", async () => 
   }
 });
 
-Deno.test("too many messages at once end the connection before they are read", async () => {
+Deno.test("too many simultaneous messages end the connection before they are read", async () => {
   await using gateway = startGateway({});
   using connection = await upgradeByHand(gateway);
   await connection.write(textFrames("{}", 1_000));

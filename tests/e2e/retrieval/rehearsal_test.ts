@@ -36,7 +36,7 @@ const FATAL: [ask: string, status: number][] = [
   ["stall", 504],
 ];
 
-/** Faults of the wire alone. */
+/** Faults that need a real connection. */
 const WIRE: [ask: string, status: number][] = [
   ["cut-after:1", 502],
   ["reset-after:1", 502],
@@ -47,7 +47,7 @@ const WIRE: [ask: string, status: number][] = [
   ["junk", 502],
 ];
 
-/** Time for a host that is silent, in milliseconds; the others have as long as a busy machine takes. */
+/** Time limit for silent hosts, in milliseconds; the others get enough time for a busy machine. */
 const STALL_MS = 400;
 
 function gatewayFor(url: string, way: typeof WAYS[number], totalMs = 60_000): TestGateway {
@@ -77,7 +77,8 @@ for (const way of WAYS) {
         const alone = post(gateway, path, { model: `acme/alone-${path.slice(4)}`, ...body(ask) });
         assertEquals(await statusOf(alone), status, ask);
         const two = post(gateway, path, { model: `acme/two-${path.slice(4)}`, ...body(ask) });
-        // A bad request is bad anywhere, and a host that took all of its time leaves none for another.
+        // An invalid request is invalid at every target, and a host that used up the time limit leaves no time for
+        // another.
         const isFinal = ask === "status:400" || (ask === "stall" && way === "wire");
         assertEquals(await statusOf(two), isFinal ? status : 200, `${ask}, with another target`);
       }

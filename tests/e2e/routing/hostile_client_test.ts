@@ -1,4 +1,4 @@
-/** One client must not take a target from the others, whatever its requests make an upstream answer. */
+/** Tests that one client cannot make a target unavailable to others, whatever its requests make an upstream answer. */
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
@@ -167,7 +167,7 @@ Deno.test("a probe without client content detects refused and accepted keys", as
   }
 });
 
-Deno.test("a key with few permissions is not taken for a refused one", async () => {
+Deno.test("a vendor key with few permissions does not count as refused", async () => {
   // It may neither list models nor use the endpoint that a probe asks, but others.
   await using server = startUpstream(({ method, body }) =>
     body.includes(POISON)

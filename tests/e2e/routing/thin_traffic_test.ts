@@ -91,7 +91,7 @@ function all(status: number, count: number): number[] {
 
 const IS_SAMPLE = skipInQuick("Thin traffic in each protocol, and with 2 to 5 targets");
 
-Deno.test("a recovered target answers thin traffic at once, while another stays down", async () => {
+Deno.test("a recovered target answers rare requests at once, while another stays down", async () => {
   const requests = [["responses", true], ["chat", false], ["messages", false]] as const;
   for (const [protocol, stream] of IS_SAMPLE ? requests.slice(0, 1) : requests) {
     using time = simulateTime(1_800_000_000_000);
@@ -187,7 +187,7 @@ Deno.test("a half-open target costs no client its image", async () => {
       }
       return statuses;
     };
-    // After a 500 an image may be under way: it is not asked for once more, until the breaker is open.
+    // After a 500 the upstream may still make the image, so the request is not repeated until the breaker is open.
     assertEquals(await paint(5), all(status === 500 ? 502 : 200, 5));
     const before = first.requestCount();
     assertEquals(await paint(12), all(200, 12), String(status));

@@ -107,7 +107,7 @@ Deno.test("repeats of an unread answer are refused before they fill the memory",
   assertEquals(upstream.calls.length, 1);
 });
 
-Deno.test("unread repeats of one key leave pixels to the others", async () => {
+Deno.test("unread repeated images of one key leave pixels to other keys", async () => {
   const image = base64Of(png(1024, 1024)).padEnd(ANSWER_BYTES, "A");
   // An unread answer counts as two million pixels. Three of them fit into the share of a key.
   const limits = { image_pixels: 8_400_000, image_wait_ms: 600_000 };

@@ -3,7 +3,7 @@ import { inFolder } from "../../support/program.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
-/** Runs `keys add` with the rights of the executable, which are for its working folder alone. */
+/** Runs `keys add` with the permissions of the executable, which cover only its working folder. */
 async function addKey(cwd: string): Promise<{ code: number; err: string }> {
   const { code, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [

@@ -17,7 +17,7 @@ function stream(frames: readonly string[]): string {
   return CHUNKED_EVENTS + chunk(frames.join("")) + chunk("");
 }
 
-Deno.test("a kept connection that was just closed is no failure: the request goes out on a new one", async () => {
+Deno.test("a kept connection that was just closed is not a failure: the request is sent on a new one", async () => {
   for (const protocol of PROTOCOLS) {
     for (const then of ["close", "reset"] as const) {
       for (const streams of [false, true]) {
@@ -90,7 +90,7 @@ Deno.test("a new connection has no retry: its failure leads to another target", 
   assertEquals(gateway.logs.map(({ event, upstream }) => [event, upstream]), [["target_failed", "first"]]);
 });
 
-Deno.test("an answer that had begun or taken its time fails at once", async () => {
+Deno.test("a kept connection that ends after a second, or within an answer, fails the attempt at once", async () => {
   for (const [content, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
     using time = simulateTime(0);
     await using server = startRawUpstream(async (socket, { request }) => {

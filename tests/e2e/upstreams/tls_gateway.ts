@@ -4,11 +4,11 @@ import { oneModel, startGateway } from "../../support/gateway.ts";
 
 const [url = "", count = "0"] = Deno.args;
 await using gateway = startGateway(oneModel("chat", url, {
-  // A machine that is busy with other things takes long over so many handshakes.
+  // A busy machine takes long for this many handshakes.
   timeouts: { connect_ms: 60_000, first_byte_ms: 60_000 },
 }));
 
-/** Resolves to whether a first event came; the stream is read no further. */
+/** Resolves to true if a first event arrives; the rest of the stream is not read. */
 async function start(): Promise<boolean> {
   const response = await gateway.ask("chat", prompt("chat", { stream: true }));
   const reader = response.body?.getReader();

@@ -8,7 +8,7 @@ const TLS = {
   key: await Deno.readTextFile(new URL("server.key", FILES)),
 };
 
-/** Runs the gateway with the test's own authority and answers how many of so many streams began. */
+/** Runs the gateway with the test's own authority, and returns how many of the requested streams began. */
 async function startStreams(url: string, count: number): Promise<{ started: number; ms: number }> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
@@ -30,7 +30,7 @@ async function startStreams(url: string, count: number): Promise<{ started: numb
 Deno.test("300 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
   const never = Promise.withResolvers<void>();
   const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
-  // None ends before all have begun: with a limit of streams per connection, some would wait for ever.
+  // No stream ends before all have begun: with a limit of streams per connection, some would wait forever.
   await using server = startUpstream(
     () => events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: never.promise }),
     TLS,

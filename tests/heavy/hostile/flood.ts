@@ -1,4 +1,7 @@
-/** A client that floods, in a thread of its own. Told an address, a key and how much, it answers with how it was answered. */
+/**
+ * A client that floods the gateway, in a separate thread. It gets an address, a key and an amount, and reports the
+ * answers.
+ */
 
 /** Parameters of a flood. */
 export interface Flood {

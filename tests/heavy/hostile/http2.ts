@@ -114,7 +114,7 @@ async function read(connection: Deno.Conn, seen: Seen): Promise<void> {
   }
 }
 
-/** Opens so many streams and takes each back at once. */
+/** Opens this many streams and resets each at once. */
 export function rapidReset(
   port: number,
   { key, path, streams }: { key: string; path: string; streams: number },
@@ -129,7 +129,7 @@ export function rapidReset(
   );
 }
 
-/** A head that never ends: so many pieces of so many bytes. */
+/** A head that never ends: the number of pieces, and the bytes of each. */
 export function endlessHead(port: number, { pieces, bytes }: { pieces: number; bytes: number }): Promise<Seen> {
   const payload = new Uint8Array(literal("x-more", "a".repeat(100)));
   const piece = new Uint8Array(Math.floor(bytes / payload.length) * payload.length);
@@ -143,7 +143,7 @@ export function endlessHead(port: number, { pieces, bytes }: { pieces: number; b
   );
 }
 
-/** Opens so many streams at once, and waits for their answers. */
+/** Opens this many streams concurrently, and waits for their answers. */
 export function manyStreams(
   port: number,
   { key, path, streams }: { key: string; path: string; streams: number },

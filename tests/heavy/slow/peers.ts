@@ -13,7 +13,7 @@ export type PeerCommand =
   | { kind: "open"; port: number; key: string; models: Models; readers: number; writers: number }
   /** Wait until all writers have an answer. */
   | { kind: "refused" }
-  /** Let so many readers read to the end, then close all. */
+  /** Lets this many readers read to the end, then closes all. */
   | { kind: "drain"; readers: number };
 
 /** Which models readers ask for: with a credential of the Messages protocol, or else. */
@@ -84,7 +84,7 @@ function close(socket: Deno.TcpConn): void {
   }
 }
 
-/** Reads a little now and then, until told to read everything. */
+/** Reads a little from time to time, until a command asks to read everything. */
 class Reader {
   readonly head = Promise.withResolvers<void>();
   readonly native: boolean;

@@ -1,6 +1,6 @@
 /**
  * An upstream over bare sockets, in a process of its own: each request gets a stream of the Messages protocol with
- * consecutive numbers every few seconds, until told to end them all. Its first output line is its port; `status` and
+ * consecutive numbers every few seconds, until a command ends them all. Its first output line is its port; `status` and
  * `end` are answered with its counts.
  */
 import { streamParts } from "../../../bench/suite/answers.ts";

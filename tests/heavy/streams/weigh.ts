@@ -9,7 +9,7 @@ export interface Weight {
   descriptors: number;
 }
 
-/** Looks at a process. */
+/** Measures a process. */
 export async function weigh(pid: number): Promise<Weight> {
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   return {

@@ -1,4 +1,4 @@
-/** Puts a stream of chunks together the way a client does, knowing nothing of how it was made. */
+/** Assembles a stream of chunks as a client does, independently of the code that makes it. */
 import { assert, assertEquals } from "@std/assert";
 import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";

@@ -39,7 +39,7 @@ Deno.test("readError() maps errors to kinds", () => {
   }
 });
 
-Deno.test("readError() takes errors of the account for what they are, also where they have status 400", () => {
+Deno.test("readError() recognizes errors of the account, even with status 400", () => {
   const cases: [vendorText: string, kind: ErrorKind, fault: string | undefined][] = [
     [
       "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",

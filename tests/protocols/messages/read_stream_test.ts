@@ -104,7 +104,7 @@ function read(frames: readonly Frame[]): ReplyEvent[] {
   return [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];
 }
 
-/** Throws unless the events are in order and end as they must, with an error that may be shown. */
+/** Throws unless the events are in order and end correctly, with an error that clients may see. */
 function checkEvents(events: readonly ReplyEvent[]): void {
   const grammar = checkGrammar();
   for (const event of events) grammar.push(event);

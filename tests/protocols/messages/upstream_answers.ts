@@ -157,7 +157,7 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
   ]),
 };
 
-/** Streams that an official SDK takes as they are: the others break a rule it relies on. */
+/** Streams that an official SDK can read unchanged. The others break a rule that it relies on. */
 export const SOUND: readonly string[] = `
   text tools thinking hidden_thinking interleaved_thinking refusal refusal_silent context_full stop_sequence
   server_tools pause end_turn_with_calls two_signatures unsigned_thinking empty_blocks text_at_start`.trim().split(

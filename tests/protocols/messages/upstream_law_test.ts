@@ -11,7 +11,7 @@ type Spelling = readonly (readonly [path: readonly (string | number)[], value: u
 const SPELLINGS: Readonly<Record<string, Spelling>> = {
   coding_agent: [
     [["model"], "vendor-model-1"],
-    // Empty text is nothing.
+    // Empty text counts as absent.
     [["system", 2], undefined],
     [["messages", 2, "content", 1], undefined],
     // The usual name of the type, and base64 without white space.
@@ -35,7 +35,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
     [["output_config"], {
       format: { type: "json_schema", schema: { type: "object", properties: { n: { type: "integer" } } } },
     }],
-    // Said to the gateway.
+    // For the gateway only.
     [["provider"], undefined],
     [["models"], undefined],
   ],
@@ -51,7 +51,7 @@ for (const [name, spelling] of Object.entries(SPELLINGS)) {
     const target = targetOf();
     const written = runToEnd(messagesUpstream.writePrompt(messages.readPrompt(body), target));
     const expected = await fixture(name);
-    // From the end, so that places before keep their numbers.
+    // From the end, so that earlier positions stay valid.
     for (const [path, value] of spelling.toReversed()) put(expected, path, value);
     assertEquals(written, expected);
     assertEquals(target.dropped.names, []);

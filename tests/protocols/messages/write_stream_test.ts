@@ -75,13 +75,13 @@ function write(events: ReplyEvent[], prompt?: Partial<Prompt>, ending: "whole" |
   return [...frames, ...rest];
 }
 
-/** The events, if they obey the grammar as far as they go. */
+/** The events, if they obey the grammar as far as they exist. */
 function checked(events: ReplyEvent[]): ReplyEvent[] {
   const grammar = checkGrammar();
   return events.flatMap((event) => grammar.push(event));
 }
 
-/** The same events with deltas of at most `size` UTF-16 units, so that surrogate pairs are torn apart too. */
+/** The same events with deltas of at most `size` UTF-16 units, so that surrogate pairs are split, too. */
 function inPieces(events: ReplyEvent[], size: number): ReplyEvent[] {
   if (size === Infinity) return events;
   return events.flatMap((event): ReplyEvent[] => {

@@ -62,7 +62,7 @@ function envelope(members: JsonObject): string {
   return `sluice1.${btoa(JSON.stringify(members)).replaceAll("=", "").replaceAll("+", "-").replaceAll("/", "_")}`;
 }
 
-/** Answers that between them hold everything an answer can. */
+/** Answers that together contain everything that an answer can. */
 export const REPLIES: ReplyCase[] = [
   {
     name: "text",
@@ -155,7 +155,7 @@ export const REPLIES: ReplyCase[] = [
     ],
   },
   {
-    name: "reasoning nobody asked about is not shown",
+    name: "unrequested reasoning is not shown",
     reply: {
       blocks: [{ type: "reasoning", text: "Hm" }, { type: "text", text: "Hi" }],
       ...END,

@@ -106,7 +106,7 @@ export const STREAMS: Readonly<Record<string, Outcome>> = {
     finish: "end",
   },
   ids_that_change: {
-    // The token belongs to the id that its item ended with.
+    // The token belongs to the id in the item's last event.
     blocks: [{ ...PLAN, signature: { ...SIGNED, id: "opaque11" } }, ANSWER, {
       ...WEATHER,
       arguments: '{"city":"Oslo"}',

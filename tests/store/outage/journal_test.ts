@@ -8,7 +8,7 @@ import { SHEET } from "../../billing/reports/entries.ts";
 import { inFolder } from "../in_folder.ts";
 import { findProgram, skipIf, skipInQuick } from "../../support/skip.ts";
 
-/** Most bytes between two places at which a journal is cut or damaged. */
+/** Maximum number of bytes between two places at which a journal is cut or damaged. */
 const [CUTS, DAMAGES] = skipInQuick("Most cut and damaged journals") ? [60, 40] : [20, 12];
 
 const IS_UNIX = Deno.build.os !== "windows";
@@ -23,7 +23,7 @@ async function open(
   return { journal, lines };
 }
 
-/** Takes everything out. */
+/** Replays all entries. */
 async function empty(journal: Journal): Promise<Entry[]> {
   const entries: Entry[] = [];
   await journal.play((batch) => Promise.resolve(void entries.push(...batch)));
@@ -160,7 +160,7 @@ Deno.test("Journal skips and reports modified records, keeps a copy, and reads t
       assertEquals(await Deno.readFile(kept), damaged, String(at));
       const isEnd = [one - 1, two - 1].includes(at);
       const lost = at < one ? ["one"] : at < two ? ["two"] : ["three"];
-      // Without the end between them two are one, which is neither.
+      // Without the line end between them, two records are one invalid record.
       if (isEnd) lost.push(at < one ? "two" : "three");
       assertEquals(ids(await empty(opened.journal)), ["one", "two", "three"].filter((id) => !lost.includes(id)));
       await opened.journal.close();

@@ -74,7 +74,7 @@ interface World {
   open(
     parts?: { maxEntries?: number; journal?: boolean; leaseMs?: number; ledger?: LedgerStore },
   ): Promise<JournaledLedger>;
-  /** Lets time pass until this holds. */
+  /** Advances time until the condition holds. */
   until(holds: () => boolean): Promise<void>;
 }
 

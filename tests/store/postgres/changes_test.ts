@@ -47,7 +47,7 @@ for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
       await before?.(one);
       await change(one.keys);
       const changed = (await one.keys.list())[0];
-      // The node itself needs no notification: it knows at once.
+      // The node that makes the change needs no notification.
       assertEquals(await one.keys.findByHash(hash("a"), 0), changed, name);
       assertEquals(known, key());
       const applies = async () => JSON.stringify(await other.keys.findByHash(hash("a"), 0)) === JSON.stringify(changed);
@@ -114,7 +114,7 @@ postgresTest("manual changes of keys and a restored backup apply as well", async
   await node.keys.findByHash(hash("a"), 0);
   await node.sql`UPDATE keys SET disabled = true`;
   await until("disabled", async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true, BINDS_MS);
-  // As a copy of an earlier time has it: nothing is counted since.
+  // As in a restored copy of an earlier time: later changes are not counted.
   await node.sql.begin(async (tx) => {
     await tx`ALTER TABLE keys DISABLE TRIGGER keys_change`;
     await tx`UPDATE keys SET disabled = false`;
@@ -203,7 +203,7 @@ Deno.test("calls that are late on replaced connections do not replace the new on
   changes.close();
 });
 
-Deno.test("a feed that alone gets no answer for five seconds says so, and when it gets one again", async () => {
+Deno.test("a feed that alone gets no answer for five seconds is logged, and so is its recovery", async () => {
   let [now, isUp, isLedgerUp] = [0, false, true];
   const events: string[] = [];
   const answer = () =>

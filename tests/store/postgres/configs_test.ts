@@ -15,7 +15,7 @@ postgresTest("the shared configuration is the last one stored", async () => {
   assertEquals(await one.configs.put('{"a":1}\n'), 1);
   assertEquals(await other.configs.put('{"a":1}\n'), 1);
   assertEquals(await other.configs.put('{"a":2}\n'), 2);
-  // One that was there before, but is not any more, is another one.
+  // A text that was stored before and then replaced counts as a new one.
   assertEquals(await one.configs.put('{"a":1}\n'), 3);
   const latest = await other.configs.latest();
   assertEquals({ ...latest, at: 0 }, { version: 3, text: '{"a":1}\n', at: 0 });

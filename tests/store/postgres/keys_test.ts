@@ -23,7 +23,7 @@ if (HAS_POSTGRES) {
   });
 }
 
-/** A hash of its own for each number. */
+/** A different hash for each number. */
 function nth(number: number): string {
   return number.toString(16).padStart(64, "0");
 }
@@ -95,7 +95,7 @@ postgresTest("a node evicts the least recently used keys", async () => {
   for (const letter of ["a", "b", "c"]) {
     await other.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
   }
-  // Notified changes would count as a use: it begins after them.
+  // Notifications of the changes would count as a use, so the test begins after them.
   await using node = await openNode(database.url, { maxKeys: 2 });
   for (const letter of ["a", "b", "a", "c", "a", "c"]) await node.keys.findByHash(hash(letter), 0);
   assertEquals(node.reads, 3);

@@ -1,4 +1,4 @@
-/** Several nodes on one database that do the same at once. */
+/** Tests of several nodes that do the same concurrently on one database. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { type BudgetClaim, type Entry, type LedgerStore, userAccount } from "../../../lib/store/ledger.ts";
@@ -221,7 +221,7 @@ Deno.test("a hold renewed while it is being voided stays", OPTIONS, () =>
     const { leaseUntil } = hold();
     await one.hold(hold({ claims: [] }));
     await one.hold(hold({ id: "dead", claims: [] }));
-    // Renewed before the sweep that would void it had its turn.
+    // The hold is renewed before the sweep that would void it.
     const beside = await sql.reserve();
     await beside`SELECT pg_advisory_lock(1397507155, 1)`;
     const voiding = other.expire(leaseUntil);
@@ -320,7 +320,7 @@ Deno.test(
             entered.push(...entries.map(({ id }) => id));
           }
         })();
-        // To the end of the budget, though the connections may hold longer.
+        // Until the budget is used up, although the connections could continue.
         const holding = Array.from({ length: 4 }, async (_, client) => {
           for (let turn = 0;; turn++) {
             const id = `h-${node}-${client}-${turn}`;

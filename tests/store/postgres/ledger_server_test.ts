@@ -103,7 +103,7 @@ Deno.test({
     const sql = connect(new Secret(server.url), 2);
     try {
       await sql.unsafe(TABLES);
-      // The grace of the one lasts longer than any test, that of the other is over when the server answers.
+      // The grace period of one ledger lasts longer than any test; that of the other is over when the server answers.
       const [ledger, later] = [600_000, 1].map((graceMs) => openPostgresLedger(sql, { graceMs })) as [
         LedgerStore,
         LedgerStore,

@@ -79,7 +79,7 @@ Deno.test("connections lost while opening affect nothing else", OPTIONS, () =>
       }
     }));
     for (let cut = 0, rounds = 0; cut < 40; rounds++) {
-      // The driver waits longer after each opening that failed: up to some seconds.
+      // The driver waits longer after each opening that failed: up to a few seconds.
       assertLess(rounds, 10_000);
       const rows = await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`;
       cut += rows.length;

@@ -31,7 +31,7 @@ export interface NodeOptions {
   maxKeys?: number;
   /** Notifications do not reach it. */
   isDeaf?: boolean;
-  /** Stands between the memory and the database. */
+  /** Intercepts reads between the cache and the database. */
   between?: <T>(read: () => Promise<T>) => Promise<T>;
 }
 

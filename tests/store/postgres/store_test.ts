@@ -186,7 +186,7 @@ postgresTest("a serving store leaves a server that has become read-only", async 
   const held = hold({ claims: [], leaseUntil: Date.now() + 600_000 });
   const calls = [() => store.ledger.hold(held), () => store.ledger.append([])];
   await Promise.all(calls.map((call) => assertRejects(call, GatewayError, "Cannot reach the store")));
-  // Connections of before stay read-only.
+  // Connections from before stay read-only.
   await ask(having(database.url, { default_transaction_read_only: "off" }), `ALTER ${readOnly} = off`);
   const holding = eventually(() => store.ledger.hold(held));
   assertEquals(await soon("a new connection", holding, 30_000), { held: true });
@@ -214,7 +214,7 @@ postgresTest("holds and entries of a serving store do not wait for reports", asy
 });
 
 postgresTest(
-  "a renewed pool leaves running queries the given time, and the new ones do not wait for them",
+  "a replaced pool gives running queries the set time, and new queries do not wait for them",
   async () => {
     await using database = await freshDatabase();
     const open = () => connect(new Secret(database.url), 1);

@@ -79,7 +79,7 @@ Deno.test("Accounts.loadCharged() leaves nothing behind after an error", async (
   assertEquals(accounts.available(OURS), 9_990n);
 });
 
-/** Reads the sums of a group beside writers. Gives the number of entries that were written before it was done. */
+/** Reads the sums of a group while entries are written. Returns the number of entries that were written by the end. */
 async function readBesideWriters(path: string): Promise<number> {
   await openSqliteStore(path, { own: true }).close();
   const days = 40;

@@ -55,7 +55,7 @@ Deno.test("the SQLite ledger keeps the chain of entries from before details exis
     db.exec(`PRAGMA user_version = ${shape}`);
     db.exec(`INSERT INTO price_sheets VALUES
       (1, 'acme/one', '0.8', '0.00000125', '0.00001', '0.000000125', '0.0000015625', '0.0000025')`);
-    // The check sum is that of the release that wrote such entries.
+    // The checksum is that of the release that wrote such entries.
     db.exec(
       `INSERT INTO entries VALUES (1, 'r1', ${MIDNIGHT + 3_600_000}, 'key_1', 'default', 'acme/one', 'acme', 'chat',
       200, 'end', 10, 20, 30, 40, 50, 6, 'upstream', 1, 100, 120, 5, 200, 900, 3, 2, 2239331075)`,
@@ -129,7 +129,7 @@ Deno.test("the SQLite ledger sums a snapshot while old entries are pruned", () =
     assertEquals(before.reduce((sum, { requests }) => sum + requests, 0), 2999 + 3000 + 1999);
     const calls = [store.ledger.usage(query), store.ledger.usage({ ...query, by: "day" })];
     const pruned = (async () => {
-      // From here on it is under way.
+      // From here on the pruning is in progress.
       await new Promise((resolve) => setTimeout(resolve, 0));
       while (await store.ledger.prune(DAY + 3));
     })();
@@ -387,7 +387,7 @@ Deno.test("the SQLite ledger enters nothing after foreign or replaced entries", 
         await assertRejects(() => store.ledger.append(many(2, "t")), Error, "the disk or the file failed before");
       }
       assertEquals([await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)], [before, days]);
-      // The check sums reveal the replacement of an entry.
+      // The checksums reveal the replacement of an entry.
       await assertRejects(() => readChain(store.ledger), Error);
       await store.close();
       assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "does not fit");

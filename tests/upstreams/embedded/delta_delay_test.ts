@@ -5,7 +5,7 @@ function slow(words: string, more: Record<string, number> = {}) {
   return { model: "sluice/echo", messages: [{ role: "user", content: words }], stream: true, ...more };
 }
 
-/** When each piece of a stream's text came, in milliseconds since it was asked for. */
+/** Times at which the pieces of a stream's text arrived, in milliseconds since the request. */
 async function arrivals(pending: Promise<Response>): Promise<number[]> {
   const begin = performance.now();
   const response = await pending;

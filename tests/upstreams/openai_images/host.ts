@@ -54,7 +54,7 @@ export function png(tag: number): string {
   return btoa(atob(PNG) + String.fromCharCode(tag, tag, tag));
 }
 
-/** A host, and an upstream that asks it. */
+/** A host, and an upstream that calls it. */
 export interface Host extends AsyncDisposable {
   create(request?: Partial<ImageRequest>, more?: { images?: Target["images"]; signal?: AbortSignal }): {
     call: ImageCall;
@@ -88,7 +88,7 @@ export function startHost(
   };
 }
 
-/** An upstream that asks the host at this port. */
+/** An upstream that calls the host at this port. */
 export function upstreamAt(port: number, limits: Partial<TimeLimits> = {}): ImageUpstream {
   return createOpenaiImages({
     name: "host",

@@ -27,7 +27,7 @@ async function untilRead(line: FaultConnection, { read }: SoundAnswer): Promise<
   await Promise.race([read, gone]);
 }
 
-/** Some of the answer, and then this. A whole answer is broken in the same way. */
+/** A part of the answer, then the fault. A whole answer is broken in the same way. */
 export const then =
   (finish: (line: FaultConnection, answer: SoundAnswer) => Promise<Then>): Play => async (line, answer) => {
     await half(line, answer);
@@ -64,7 +64,7 @@ export const withHead =
     return "close";
   };
 
-/** Nothing more, and no end. */
+/** Neither more data nor the end. */
 export const never = async (line: FaultConnection): Promise<Then> => {
   await line.wait();
   return "close";

@@ -64,7 +64,7 @@ export const CONNECTIONS: readonly WireFault[] = [
   },
 ];
 
-/** Silence, in every place of an answer. */
+/** Silence at every position of an answer. */
 export const SILENCE: readonly WireFault[] = [
   { name: "silent", about: "No answer ever", play: never, stalls: true, streamed: 504, whole: 504 },
   {

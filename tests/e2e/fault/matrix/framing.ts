@@ -5,7 +5,7 @@ import type { WireFault } from "./fault.ts";
 import { streamOf } from "./sound_answer.ts";
 import { END, gzip, head, sendWhole, typeOf } from "./written.ts";
 
-/** A MiB of zeros, compressed so that any number of it is a part of a gzip file. */
+/** A MiB of zeros, compressed so that it can be repeated any number of times within a gzip file. */
 const ZEROS = new Uint8Array(deflateRawSync(new Uint8Array(1024 ** 2), { finishFlush: constants.Z_FULL_FLUSH }));
 
 /** Answers with an ambiguous end. */

@@ -4,7 +4,7 @@ import type { WireFault } from "./fault.ts";
 import type { Play } from "./wire.ts";
 import { send } from "./written.ts";
 
-/** A number of the upstream's usage in place of each. */
+/** The value that replaces each number of the upstream's usage. */
 const usage = (number: string): Play =>
   soundly((text) => text.replace(/("\w*(?:_tokens|TokenCount)":) ?[\d.]+/g, `$1${number}`));
 

@@ -130,7 +130,7 @@ function hasEvent(frames: readonly ParsedFrame[], ...types: readonly string[]): 
   return frames.some(({ event, data }) => types.includes(event ?? "") || types.includes(data.type));
 }
 
-/** Answers of other upstreams are relayed unchanged: what is no text adds no words. */
+/** Answers of other upstreams are relayed unchanged, and members without text add no words. */
 function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): string {
   return frames.map(({ data }) => {
     if (protocol === "chat") return wordOf(data.choices?.[0]?.delta?.content);

@@ -34,7 +34,7 @@ export interface Outcome {
   grown: number;
 }
 
-/** A gateway, its upstream, and everything that is tried out on them one after the other. */
+/** A gateway and its upstream, with which the cells of the matrix are tried one after the other. */
 export interface Bench extends AsyncDisposable {
   gateway: TestGateway;
   wire: Wire;

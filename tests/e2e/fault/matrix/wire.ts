@@ -1,4 +1,4 @@
-/** An upstream that plays a fault over a bare socket, by what its request asks for. */
+/** An upstream that plays the fault that a request names, over a plain socket. */
 import {
   connectionOver,
   type FaultConnection,
@@ -11,7 +11,7 @@ import { type SoundAnswer, soundAnswer } from "./sound_answer.ts";
 /** The end of a connection after an answer. "reset" needs a request with an unread byte. */
 export type Then = "keep" | "close" | "reset";
 
-/** Writes one answer. @throws where the peer has left */
+/** Writes one answer. @throws if the peer has left */
 export type Play = (line: FaultConnection, answer: SoundAnswer) => Promise<Then>;
 
 /** The playable faults by name. */

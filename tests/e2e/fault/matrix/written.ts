@@ -66,7 +66,7 @@ export async function sendWhole(
   return "keep";
 }
 
-/** Sends a text again and again until there are so many bytes, never more in memory than a block. */
+/** Sends a text repeatedly up to a number of bytes, with at most a block in memory. */
 export async function sendMany(line: FaultConnection, text: string, bytes: number, inChunks = false): Promise<void> {
   const block = encoder.encode(text.repeat(Math.ceil(BLOCK / encoder.encode(text).length)));
   for (let left = bytes; left > 0; left -= block.length) {
