@@ -18,18 +18,18 @@ const ROOT = new URL("..", import.meta.url).pathname;
 /** Pages whose prose is checked. */
 const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\//;
 
-/** Most words of one sentence, and of the sentences of a page on average. */
+/** Maximum number of words of one sentence, and of the sentences of a page on average. */
 const MAX_SENTENCE_WORDS = 36;
 const MAX_AVERAGE_WORDS = 20;
 
-/** Most lines of some pages, and most words of all tutorials and recipes together. */
+/** Maximum number of lines of some pages, and of words of all tutorials and recipes together. */
 const MAX_LINES: readonly (readonly [RegExp, number])[] = [[/^README\.md$/, 120], [/^docs\/how-to\//, 60]];
 const MAX_INSTRUCTION_WORDS = 10_000;
 const INSTRUCTIONS = /^docs\/(?:tutorials|how-to)\//;
 
 /** Words that have a plainer replacement. */
 const FORBIDDEN =
-  /\b(?:whoever|whomever|nobody|somebody|thereof|whereupon|anew|for ever|in earnest|(?<!the )ones? that|such an?|mend(?:s|ed|ing)?|strangers?|told|(?:is|are|was) said)\b/i;
+  /\b(?:whoever|whomever|nobody|somebody|thereof|whereupon|anew|for ever|in earnest|over and over|some (?:hundred|thousand|(?:micro|milli)?seconds)|so (?:many|often)(?! that)|(?<!the )ones? that|such an?|mend(?:s|ed|ing)?|strangers?|told|(?:is|are|was) said)\b/i;
 
 /** Lists the Markdown files in a folder and below it, as paths from the root of the repository. */
 export function markdownFiles(folder = ""): string[] {

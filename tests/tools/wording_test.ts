@@ -26,6 +26,16 @@ Deno.test("checkWording() finds comments that lead with a question", () => {
   assertEquals(found, [problem("How"), problem("Where"), problem("Whether", 2)]);
 });
 
+Deno.test("checkWording() finds comments on limits that begin with Most", () => {
+  const most = ["M", "ost"].join("");
+  const found = (text: string) => checkWording([{ path: "lib/a.ts", text }]);
+  assertEquals(found(`/** ${most} bytes of a body. */`), [
+    `lib/a.ts:1: says "${most} bytes of"; name the subject instead`,
+  ]);
+  assertEquals(found(`// ${most} of the calls fail.`), []);
+  assertEquals(found(`// ${most} calls have one event.`), []);
+});
+
 Deno.test("checkWording() ignores code, texts and names in backticks", () => {
   const texts = [
     `const ${WORD} = 1;`,
