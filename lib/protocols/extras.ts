@@ -8,29 +8,29 @@ import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod
 /** A feature that costs more than tokens or needs permission. */
 export type Extra =
   /** A hosted tool, by its name in the configuration and prices. */
-  | { asks: "hosted_tool"; tool: string }
+  | { feature: "hosted_tool"; tool: string }
   /** A service tier with a price of its own, by its name in the configuration and prices. */
-  | { asks: "service_tier"; tier: string }
+  | { feature: "service_tier"; tier: string }
   /** An MCP server named by the client, which the vendor calls. */
-  | { asks: "remote_mcp" }
+  | { feature: "remote_mcp" }
   /** State at the vendor, such as a file, a vector store or a container. */
-  | { asks: "vendor_state" }
+  | { feature: "vendor_state" }
   /** A feature whose cost is in no answer, or cannot be bounded in advance. */
-  | { asks: "unpriced" }
+  | { feature: "unpriced" }
   /** A setting of the server, which affects requests of others or the server's network. */
-  | { asks: "server" }
+  | { feature: "server" }
   /** A long context, which costs more beyond `over` tokens. It matters only for models with a longer context window. */
-  | { asks: "long_context"; over: number };
+  | { feature: "long_context"; over: number };
 
 /** The feature of a body member. A member that is absent, null, false or an empty list uses no feature. */
 export type MemberRule =
-  | Extract<Extra, { asks: "hosted_tool" } | { asks: "remote_mcp" } | { asks: "server" }>
+  | Extract<Extra, { feature: "hosted_tool" } | { feature: "remote_mcp" } | { feature: "server" }>
   /** `notLists`: a list as value has another meaning, and uses no feature. */
-  | { asks: "unpriced"; notLists?: true }
+  | { feature: "unpriced"; notLists?: true }
   /** `plain`: values at the default price. `names`: tiers that the vendor bills under another name. */
-  | { asks: "service_tier"; plain: readonly string[]; prefix?: string; names?: Readonly<Record<string, string>> }
+  | { feature: "service_tier"; plain: readonly string[]; prefix?: string; names?: Readonly<Record<string, string>> }
   /** `only`: the member inside the object that refers to the state; absent: the member itself does. */
-  | { asks: "vendor_state"; only?: string; code?: string };
+  | { feature: "vendor_state"; only?: string; code?: string };
 
 /** The features of one protocol. */
 export interface ExtrasTable {
@@ -81,20 +81,20 @@ export const OWN_NAMES: ReadonlySet<string> = new Set([
 /** Members of hosts and servers with OpenAI's or Anthropic's protocols, each in several of the protocols. */
 export const HOSTS_MEMBERS: ExtrasTable["members"] = {
   // xAI and Qwen.
-  search_parameters: { asks: "hosted_tool", tool: "web_search" },
-  enable_search: { asks: "hosted_tool", tool: "web_search" },
-  enable_code_interpreter: { asks: "hosted_tool", tool: "code_interpreter" },
+  search_parameters: { feature: "hosted_tool", tool: "web_search" },
+  enable_search: { feature: "hosted_tool", tool: "web_search" },
+  enable_code_interpreter: { feature: "hosted_tool", tool: "code_interpreter" },
   // OpenRouter: web search, file parser, model router; a configuration of the account, which may choose another model.
-  plugins: { asks: "hosted_tool", tool: "plugins" },
-  preset: { asks: "vendor_state" },
+  plugins: { feature: "hosted_tool", tool: "plugins" },
+  preset: { feature: "vendor_state" },
   // LiteLLM: its members go before those of the request.
-  extra_body: { asks: "unpriced" },
+  extra_body: { feature: "unpriced" },
   // vLLM: the request's priority. vLLM and SGLang: hosts that the server contacts. SGLang: code that the server runs.
-  priority: { asks: "server" },
-  kv_transfer_params: { asks: "server" },
-  ec_transfer_params: { asks: "server" },
-  bootstrap_host: { asks: "server" },
-  custom_logit_processor: { asks: "server" },
+  priority: { feature: "server" },
+  kv_transfer_params: { feature: "server" },
+  ec_transfer_params: { feature: "server" },
+  bootstrap_host: { feature: "server" },
+  custom_logit_processor: { feature: "server" },
 };
 
 /**
@@ -111,7 +111,7 @@ const OUTPUT_LIMITS = [
 /** Returns the members that would set another output limit or number of answers than those that a protocol has. */
 export function otherLimits(own: readonly string[]): ExtrasTable["members"] {
   return Object.fromEntries(
-    OUTPUT_LIMITS.filter((name) => !own.includes(name)).map((name) => [name, { asks: "unpriced" }]),
+    OUTPUT_LIMITS.filter((name) => !own.includes(name)).map((name) => [name, { feature: "unpriced" }]),
   );
 }
 
@@ -165,12 +165,12 @@ export function extraOfTool(tool: JsonObject, { plainTools, remoteTools }: Extra
   // Messages: a tool without a type is run by the client.
   if (typeof tool.type !== "string") return undefined;
   const name = plainToolName(tool.type);
-  if (remoteTools.has(name)) return { asks: "remote_mcp" };
-  if (!plainTools.has(name)) return { asks: "hosted_tool", tool: name };
+  if (remoteTools.has(name)) return { feature: "remote_mcp" };
+  if (!plainTools.has(name)) return { feature: "hosted_tool", tool: name };
   // A shell is run by the client unless it has a container at the vendor.
   const { environment } = tool;
   const isHosted = name === "shell" && isObject(environment) && environment.type !== "local";
-  return isHosted ? { asks: "hosted_tool", tool: name } : undefined;
+  return isHosted ? { feature: "hosted_tool", tool: name } : undefined;
 }
 
 /** Returns the feature that a member of a tool uses; undefined if it costs only tokens. */
@@ -179,8 +179,8 @@ export function extraOfToolMember(
   { plainTools, remoteTools, toolMembers = {} }: ExtrasTable,
 ): Extra | undefined {
   if (plainTools.has(name)) return undefined;
-  if (remoteTools.has(name)) return { asks: "remote_mcp" };
-  return { asks: "hosted_tool", tool: Object.hasOwn(toolMembers, name) ? toolMembers[name] ?? name : name };
+  if (remoteTools.has(name)) return { feature: "remote_mcp" };
+  return { feature: "hosted_tool", tool: Object.hasOwn(toolMembers, name) ? toolMembers[name] ?? name : name };
 }
 
 /** Returns the path of the first member of a hosted tool that refers to vendor state; undefined if none does. */
@@ -241,18 +241,18 @@ export function asksForSomething(value: Json | undefined): boolean {
 /** Returns the feature that the value of a body member uses; undefined if it costs only tokens. */
 export function extraOfMember(value: Json | undefined, rule: MemberRule): Extra | undefined {
   if (!asksForSomething(value)) return undefined;
-  switch (rule.asks) {
+  switch (rule.feature) {
     case "service_tier": {
       if (typeof value !== "string" || rule.plain.includes(value)) return undefined;
       const { prefix = "", names = {} } = rule;
-      return { asks: "service_tier", tier: prefix + (Object.hasOwn(names, value) ? names[value] : value) };
+      return { feature: "service_tier", tier: prefix + (Object.hasOwn(names, value) ? names[value] : value) };
     }
     case "vendor_state": {
       const refersToState = rule.only === undefined || (isObject(value) && asksForSomething(value[rule.only]));
-      return refersToState ? { asks: "vendor_state" } : undefined;
+      return refersToState ? { feature: "vendor_state" } : undefined;
     }
     case "unpriced":
-      return rule.notLists === true && Array.isArray(value) ? undefined : { asks: "unpriced" };
+      return rule.notLists === true && Array.isArray(value) ? undefined : { feature: "unpriced" };
     default:
       return rule;
   }

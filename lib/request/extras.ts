@@ -104,7 +104,7 @@ export class ScreenedBody implements ClientPermissions {
     const rule = this.#codec.extras.members[name];
     const extra = rule && extraOfMember(this.#head[name], rule);
     if (extra === undefined || this.permissions.takes(extra, { member: name })) return;
-    if (rule?.asks === "vendor_state") throw this.permissions.refusal(extra, name, rule.code);
+    if (rule?.feature === "vendor_state") throw this.permissions.refusal(extra, name, rule.code);
     this.permissions.drop(extra, name);
     this.#edits.remove(name);
   }
@@ -126,7 +126,7 @@ export class ScreenedBody implements ClientPermissions {
     const isLookedUp = contentMember !== undefined && asksForSomething(item.id) &&
       !asksForSomething(item[contentMember]);
     if (isLookedUp && !this.vendorState) {
-      throw this.permissions.refusal({ asks: "vendor_state" }, `${param}.id`);
+      throw this.permissions.refusal({ feature: "vendor_state" }, `${param}.id`);
     }
     const ownTools = nested?.types.has(type) || toolReports?.has(type);
     for (const name in item) {
@@ -136,13 +136,13 @@ export class ScreenedBody implements ClientPermissions {
 
   #checkInside(name: string, value: Json | undefined, path: string): void {
     if (value === undefined || (OWN_NAMES.has(name) && isObject(value))) return;
-    if (!this.vendorState && namesState(name, value)) throw this.permissions.refusal({ asks: "vendor_state" }, path);
+    if (!this.vendorState && namesState(name, value)) throw this.permissions.refusal({ feature: "vendor_state" }, path);
     const { members } = this.#codec.extras;
     const rule = Object.hasOwn(members, name) ? members[name] : undefined;
     const extra = rule && extraOfMember(value, rule);
     // Settings of the server are members of the body.
-    const isAsked = extra !== undefined && extra.asks !== "server";
-    if (isAsked && !this.permissions.takes(extra)) throw this.permissions.refusal(extra, path);
+    const needsPermission = extra !== undefined && extra.feature !== "server";
+    if (needsPermission && !this.permissions.takes(extra)) throw this.permissions.refusal(extra, path);
     if (name === "tools" && Array.isArray(value)) {
       for (const [index, tool] of value.entries()) if (isObject(tool)) this.checkTool(tool, `${path}[${index}]`);
     }
@@ -166,7 +166,7 @@ export class ScreenedBody implements ClientPermissions {
     const permitted = header.split(",").map((name) => name.trim()).filter((name) => {
       const [, extra] = prefixes.find(([start]) => name.toLowerCase().startsWith(start)) ?? [];
       const mayPass = extra === undefined ||
-        (extra.asks === "long_context" ? context_length > extra.over : this.permissions.permits(extra));
+        (extra.feature === "long_context" ? context_length > extra.over : this.permissions.permits(extra));
       if (!mayPass) dropped.push(`${BETAS}.${name}`);
       return mayPass;
     });
@@ -221,7 +221,7 @@ export class ExtraPermissions {
    */
   takes(extra: Extra, { tool, member }: { tool?: JsonObject; member?: string } = {}): boolean {
     if (!this.permits(extra)) return false;
-    switch (extra.asks) {
+    switch (extra.feature) {
       case "hosted_tool": {
         const maxCalls = this.#callLimit === "max_uses" ? countOf(tool?.max_uses) : undefined;
         this.#hosted.push({ name: extra.tool, ...(maxCalls !== undefined && { maxCalls }) });
@@ -244,7 +244,7 @@ export class ExtraPermissions {
   /** Returns whether the caller may use the feature. */
   permits(extra: Extra): boolean {
     const { group } = this.#caller;
-    switch (extra.asks) {
+    switch (extra.feature) {
       case "hosted_tool":
         return group.hosted_tools?.includes(extra.tool) === true &&
           (extra.tool !== IMAGE_TOOL || mayCall(this.#caller, "images"));
@@ -289,7 +289,7 @@ export class ExtraPermissions {
     const { groupName } = this;
     const { group } = this.#caller;
     const { what, setting } = wordsOf(extra);
-    const lacksImages = extra.asks === "hosted_tool" && group.hosted_tools?.includes(extra.tool) === true;
+    const lacksImages = extra.feature === "hosted_tool" && group.hosted_tools?.includes(extra.tool) === true;
     const allow = setting === undefined
       ? ""
       : `. The operator can allow it in groups.${groupName}.${lacksImages ? "endpoints (images)" : setting}`;
@@ -322,7 +322,7 @@ export class ExtraPermissions {
 const IMAGE_TOOL = "image_generation";
 
 function wordsOf(extra: Extra): { what: string; setting?: string } {
-  switch (extra.asks) {
+  switch (extra.feature) {
     case "hosted_tool":
       return { what: `the hosted tool "${extra.tool}"`, setting: "hosted_tools" };
     case "service_tier":

@@ -78,7 +78,7 @@ export class ToolScreening {
   #refuseState(tool: Json | undefined, path: string): void {
     const state = stateInTool(tool);
     if (state === undefined || this.#permissions.vendorState) return;
-    throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
+    throw this.#permissions.refusal({ feature: "vendor_state" }, path + state);
   }
 
   /** Screens the member `tools`. @returns whether any tool is left */

@@ -15,17 +15,17 @@ import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 const chatExtras: ExtrasTable = {
   members: {
     // `auto` is the default. It means the tier of the operator's project at the vendor.
-    service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
-    web_search_options: { asks: "hosted_tool", tool: "web_search" },
+    service_tier: { feature: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
+    web_search_options: { feature: "hosted_tool", tool: "web_search" },
     // Groq.
-    compound_custom: { asks: "hosted_tool", tool: "compound" },
+    compound_custom: { feature: "hosted_tool", tool: "compound" },
     // Azure: a search index with its credentials.
-    data_sources: { asks: "hosted_tool", tool: "data_sources" },
+    data_sources: { feature: "hosted_tool", tool: "data_sources" },
     // xAI: the answer is only an id. The real answer needs the account's key, and its cost is not reported here.
-    deferred: { asks: "unpriced" },
+    deferred: { feature: "unpriced" },
     ...HOSTS_MEMBERS,
     ...otherLimits(["max_tokens", "max_completion_tokens", "n"]),
-    prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
+    prompt_cache_options: { feature: "vendor_state", only: "comparison_response_id" },
   },
   plainTools: new Set(["function", "custom"]),
   remoteTools: new Set(["mcp"]),

@@ -13,10 +13,10 @@ import type { ExtrasTable } from "../extras.ts";
 /** Google's members and tools. */
 const geminiExtras: ExtrasTable = {
   members: {
-    serviceTier: { asks: "service_tier", plain: ["", "unspecified", "standard", "flex"] },
-    cachedContent: { asks: "vendor_state" },
+    serviceTier: { feature: "service_tier", plain: ["", "unspecified", "standard", "flex"] },
+    cachedContent: { feature: "vendor_state" },
     // It refers to an answer that the vendor keeps.
-    continuationToken: { asks: "vendor_state" },
+    continuationToken: { feature: "vendor_state" },
   },
   plainTools: new Set(["functionDeclarations", "computerUse"]),
   remoteTools: new Set(["mcpServers"]),

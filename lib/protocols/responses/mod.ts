@@ -18,8 +18,8 @@ import { type ExtrasTable, HOSTS_MEMBERS, otherLimits } from "../extras.ts";
 const responsesExtras: ExtrasTable = {
   members: {
     // `auto` is the default. It means the tier of the operator's project at the vendor.
-    service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
-    prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
+    service_tier: { feature: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
+    prompt_cache_options: { feature: "vendor_state", only: "comparison_response_id" },
     ...HOSTS_MEMBERS,
     ...otherLimits(["max_output_tokens"]),
   },
