@@ -57,15 +57,13 @@ export const EVERY_PAIR: readonly string[] = [
 
 /**
  * The targets of a case: the other protocols, and for replayed reasoning the chat vendors that keep it. An upstream's
- * writer sees nothing but the prompt, so that the clients of other protocols than chat show how they are read by their
- * translation to chat, except in `EVERY_PAIR`, and in cases that chat does not have.
+ * writer sees nothing but the prompt, so that cases of other clients than chat's, except those in `EVERY_PAIR`, show how
+ * they are read by their translation to chat.
  */
 function targetsFor({ name, from }: Pick<RequestCase, "name" | "from">): string[] {
   const others = UPSTREAMS.filter((protocol) => protocol !== from);
   if (name === "reasoning_replay") return [...others, "openrouter", "deepseek"];
-  const isShown = from === "chat" || EVERY_PAIR.includes(name) ||
-    !REQUESTS.some((request) => request.from === "chat" && request.name === name);
-  return isShown ? others : ["chat"];
+  return from === "chat" || EVERY_PAIR.includes(name) ? others : ["chat"];
 }
 
 /** Translates a request. @throws {GatewayError} if it is refused */
