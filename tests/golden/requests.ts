@@ -50,10 +50,20 @@ function readObject(url: URL): JsonObject {
   return asObject(parseJson(Deno.readTextFileSync(url)));
 }
 
-/** The targets of a case: the other protocols, and for replayed reasoning the chat vendors that keep it. */
-function targetsFor({ name, from }: RequestCase): string[] {
+/** Cases that show every pair of protocols. */
+export const EVERY_PAIR: readonly string[] = [
+  ...["text", "system", "turns", "tools", "media", "reasoning_depth", "reasoning_replay", "hosted_tools", "others"],
+];
+
+/**
+ * The targets of a case: the other protocols, and for replayed reasoning the chat vendors that keep it. An upstream's
+ * writer sees nothing but the prompt, so that cases of other clients than chat's, except those in `EVERY_PAIR`, show how
+ * they are read by their translation to chat.
+ */
+function targetsFor({ name, from }: Pick<RequestCase, "name" | "from">): string[] {
   const others = UPSTREAMS.filter((protocol) => protocol !== from);
-  return name === "reasoning_replay" ? [...others, "openrouter", "deepseek"] : others;
+  if (name === "reasoning_replay") return [...others, "openrouter", "deepseek"];
+  return from === "chat" || EVERY_PAIR.includes(name) ? others : ["chat"];
 }
 
 /** Translates a request. @throws {GatewayError} if it is refused */

@@ -3,6 +3,7 @@ import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.
 import type {
   ContentBlock,
   FinishReason,
+  Prompt,
   Protocol,
   Reply,
   ReplyEvent,
@@ -12,6 +13,7 @@ import type {
 } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
+import { checkBody } from "../../lib/protocols/fields.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, responseContextOf } from "./crossings.ts";
 
@@ -119,12 +121,17 @@ function totals(usage: TokenUsage): ReplySummary["usage"] {
   };
 }
 
+/** Returns the next prompt of a client that sends an answer back. */
+export function replay(reply: Reply, client: Protocol): Prompt {
+  const codec = CLIENTS[client];
+  const request = nextRequest(codec.writeReply(reply, responseContextOf(client)), client);
+  checkBody(codec.schema, request);
+  return codec.readPrompt(request);
+}
+
 /** Returns the assistant message that a client sends back, as the prompt reader reads it. */
 export function replayBlocks(reply: Reply, client: Protocol): ContentBlock[] {
-  const codec = CLIENTS[client];
-  const answer = codec.writeReply(reply, responseContextOf(client));
-  const prompt = codec.readPrompt(nextRequest(answer, client));
-  return prompt.messages.filter(({ role }) => role === "assistant").flatMap(({ blocks }) => blocks);
+  return replay(reply, client).messages.filter(({ role }) => role === "assistant").flatMap(({ blocks }) => blocks);
 }
 
 function nextRequest(answer: JsonObject, client: Protocol): JsonObject {
