@@ -1,5 +1,6 @@
 /** Finds the route of a request's URL, and reads its path safely. */
 import { type Access, accessKey, type AccessTable, isAdminPath } from "../access/access_table.ts";
+import { meantEndpoint } from "./absent_endpoints.ts";
 import { allowedMethods, createRouter, type Handler, type Match, METHODS, type Route } from "./router.ts";
 import { GatewayError } from "../errors.ts";
 import { type Addressed, hostOf } from "./head.ts";
@@ -93,7 +94,9 @@ export function readTarget(request: Addressed): RequestTarget {
   const segments = path.slice(1).split("/").map(decodeSegment);
   // A proxy that normalizes such a path would authorize a different path than the one served here.
   if (path.includes("//") || segments.includes(".") || segments.includes("..")) {
-    throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
+    const meant = meantEndpoint(path);
+    const question = meant === undefined ? "" : `; did you mean ${meant}?`;
+    throw new GatewayError("not_found", `Cannot find this path: empty, . and .. segments are not followed${question}`);
   }
   return { path, segments, query: target.slice(path.length + 1) };
 }

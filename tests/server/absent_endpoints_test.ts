@@ -56,6 +56,9 @@ const MEANT: readonly (readonly [path: string, meant: string])[] = [
   ["/v1beta1/publishers/google/models/gemini:generateContent", "/v1beta/models/{model}:generateContent"],
   ["/v1beta/openai/chat/completions", "/v1/chat/completions"],
   ["/v1/v1/images/edits", "/v1/images/edits"],
+  ["/v1//chat/completions", "/v1/chat/completions"],
+  ["//v1/models", "/v1/models"],
+  ["/anthropic//v1/messages", "/anthropic/v1/messages"],
 ];
 
 Deno.test("a path with a wrong base URL is 404 with the path that the client means", async () => {
@@ -64,7 +67,7 @@ Deno.test("a path with a wrong base URL is 404 with the path that the client mea
     const response = await fetch(gateway.url + path, { method: "POST" });
     const { error } = await response.json();
     assertEquals(response.status, 404, path);
-    assertMatch(error.message, new RegExp(`no such route; did you mean ${RegExp.escape(meant)}\\?`), path);
+    assertMatch(error.message, new RegExp(`^Cannot find this path: .*; did you mean ${RegExp.escape(meant)}\\?`), path);
   }
 });
 

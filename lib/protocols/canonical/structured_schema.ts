@@ -22,6 +22,31 @@ export function structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {
   return rewrite(schema);
 }
 
+/**
+ * Returns whether a schema allows anything, or has maps: objects whose members it does not name. In the accepted subset
+ * the answer could only be a plain value, and a map could only be empty. Yields after each schema.
+ */
+export function* needsOpenObjects(schema: JsonObject): Steps<boolean> {
+  const isAnything = typeOf(schema) === undefined && typeof schema.$ref !== "string" && !hasTypeOrValues(schema);
+  return isAnything || (yield* hasMaps(schema));
+}
+
+function* hasMaps(schema: Json | undefined): Steps<boolean> {
+  yield;
+  if (!isObject(schema)) return false;
+  const { properties, additionalProperties, patternProperties, items, anyOf, oneOf, allOf } = schema;
+  const hasMembers = [properties, anyOf, oneOf, allOf].some((keyword) => keyword !== undefined);
+  const isMap = isObjectType(typeOf(schema)) && !hasMembers && additionalProperties !== false;
+  if (isMap || patternProperties !== undefined) return true;
+  if (isObject(additionalProperties) && Object.keys(additionalProperties).length > 0) return true;
+  const groups = [properties, schema.$defs, schema.definitions].map((group) => isObject(group) ? group : {});
+  const inner = [items, ...[anyOf, oneOf, allOf].flatMap((list) => Array.isArray(list) ? list : [])];
+  for (const value of [...inner, ...groups.flatMap((group) => Object.values(group))]) {
+    if (yield* hasMaps(value)) return true;
+  }
+  return false;
+}
+
 function* rewrite(schema: JsonObject): Steps<JsonObject> {
   yield;
   const definitions = yield* rewriteDefinitions(schema);
@@ -112,6 +137,11 @@ function isObjectType(type: Json | undefined): boolean {
 
 /** Gives a schema that allows anything the plain types: vendors require a type or values in every schema. */
 function withTypeOrValues(schema: JsonObject): JsonObject {
-  const isTyped = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
-  return isTyped ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
+  return hasTypeOrValues(schema)
+    ? schema
+    : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
+}
+
+function hasTypeOrValues(schema: JsonObject): boolean {
+  return ["type", "anyOf", "oneOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
 }

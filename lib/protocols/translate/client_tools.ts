@@ -203,10 +203,16 @@ function restoreItems(byName: ReadonlyMap<string, OpenaiClientTool>): Machine<Re
 }
 
 /** Returns the item of a call; undefined if its arguments are not those of the tool. */
-function itemOf({ call, idPrefix, arguments: schema, itemMembers }: OpenaiClientTool, id: string, text: string) {
+function itemOf(
+  { call, idPrefix, arguments: schema, itemMembers }: OpenaiClientTool,
+  id: string,
+  text: string,
+): JsonObject | undefined {
   const { success, data } = schema.safeParse(parsed(text));
   if (!success) return undefined;
-  return { type: call, id: `${idPrefix}_${id}`, call_id: id, ...itemMembers(data), status: "completed" };
+  // OpenAI's rule for ids, which it checks when the conversation moves to one of its models.
+  const itemId = `${idPrefix}_${id.replace(/[^A-Za-z0-9_-]/g, "_")}`.slice(0, 64);
+  return { type: call, id: itemId, call_id: id, ...itemMembers(data), status: "completed" };
 }
 
 /** Parses arguments, without members that are null: models write them for optional ones. */

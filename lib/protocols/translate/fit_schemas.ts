@@ -1,6 +1,6 @@
 /** Rewrites the JSON Schemas of tools and answers for the target's vendor. */
 import { objectSchema } from "./object_schema.ts";
-import { structuredOutputSchema } from "../canonical/structured_schema.ts";
+import { needsOpenObjects, structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -49,7 +49,11 @@ function* fitFormat(
   { protocol }: Prompt,
   target: AdaptTarget,
 ): Generator<void, OutputFormat> {
-  if (target.protocol === "messages") return { ...format, schema: yield* structuredOutputSchema(format.schema) };
+  if (target.protocol === "messages") {
+    // The writer asks for such an answer in words.
+    if (yield* needsOpenObjects(format.schema)) return format;
+    return { ...format, schema: yield* structuredOutputSchema(format.schema) };
+  }
   const strict = format.strict ?? (protocol === "messages" && isStrictSchema(format.schema) ? true : undefined);
   return { ...format, ...(strict !== undefined && { strict }) };
 }

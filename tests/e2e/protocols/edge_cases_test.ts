@@ -57,6 +57,18 @@ Deno.test("JSON mode over messages removes the code fence around the answer, who
   assertEquals(deltas.join(""), '{"a":1}');
 });
 
+Deno.test("a schema with maps is asked for in words where the vendor's schemas have none", async () => {
+  await using server = startUpstream(() => json({ ...WHOLE.messages, content: [{ type: "text", text: '{"a":"b"}' }] }));
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const schema = { type: "object", additionalProperties: { type: "string" } };
+  const body = prompt("chat", { response_format: { type: "json_schema", json_schema: { name: "map", schema } } });
+  const response = await gateway.ask("chat", body);
+  assertEquals((await response.json()).choices[0].message.content, '{"a":"b"}');
+  assertEquals(response.headers.get("x-sluice-dropped"), "response_format");
+  assertEquals(server.requests[0]?.json.output_config, undefined);
+  assert(server.requests[0]?.json.system.includes(JSON.stringify(schema)));
+});
+
 Deno.test("a refusal of too large a limit names the member that the client sent", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));

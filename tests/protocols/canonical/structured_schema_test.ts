@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { runToEnd } from "../../../lib/scheduler.ts";
-import { structuredOutputSchema } from "../../../lib/protocols/canonical/structured_schema.ts";
+import { needsOpenObjects, structuredOutputSchema } from "../../../lib/protocols/canonical/structured_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
 Deno.test("structuredOutputSchema() keeps supported keywords and moves others into the description", () => {
@@ -56,5 +56,31 @@ Deno.test("structuredOutputSchema() keeps supported keywords and moves others in
   for (const [claim, schema, expected] of cases) {
     assertEquals(runToEnd(structuredOutputSchema(schema)), expected, claim);
     assertEquals(runToEnd(structuredOutputSchema(expected)), expected, claim);
+  }
+});
+
+Deno.test("needsOpenObjects() finds maps and schemas that allow anything", () => {
+  const map = { type: "object", additionalProperties: { type: "string" } };
+  const closed = { type: "object", properties: { a: {} }, additionalProperties: true };
+  const cases: [JsonObject, boolean][] = [
+    [map, true],
+    [{ type: "object" }, true],
+    [{ type: ["object", "null"], additionalProperties: true }, true],
+    [{ type: "object", patternProperties: { "^x": {} } }, true],
+    [{ type: "object", properties: { a: {} }, additionalProperties: { type: "string" } }, true],
+    [{ type: "array", items: map }, true],
+    [{ ...closed, properties: { a: { anyOf: [{ type: "null" }, map] } } }, true],
+    [{ $ref: "#/$defs/a", $defs: { a: map } }, true],
+    [{}, true],
+    [{ $schema: "https://json-schema.org/draft/2020-12/schema", description: "Anything" }, true],
+    [closed, false],
+    [{ type: "object", properties: {} }, false],
+    [{ type: "object", additionalProperties: false }, false],
+    [{ type: "object", oneOf: [closed] }, false],
+    [{ enum: [1] }, false],
+    [{ $ref: "#/definitions/a", definitions: { a: closed } }, false],
+  ];
+  for (const [schema, expected] of cases) {
+    assertEquals(runToEnd(needsOpenObjects(schema)), expected, JSON.stringify(schema));
   }
 });

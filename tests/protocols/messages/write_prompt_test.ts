@@ -172,9 +172,10 @@ Deno.test("writePrompt() drops what the model does not support, and names it unl
 });
 
 Deno.test("writePrompt() writes the output format, or describes it to the model", () => {
-  const format = { type: "json_schema", schema: { type: "object" }, name: "n", description: "a thing" } as const;
+  const schema = { type: "array" };
+  const format = { type: "json_schema", schema, name: "n", description: "a thing" } as const;
   assertEquals(write({ format }).body.output_config, {
-    format: { type: "json_schema", schema: { description: "a thing", type: "object" } },
+    format: { type: "json_schema", schema: { description: "a thing", type: "array" } },
   });
   assertEquals(write({ format: { type: "text" } }), write({}));
   assertEquals(
@@ -186,9 +187,11 @@ Deno.test("writePrompt() writes the output format, or describes it to the model"
   assertEquals(body.output_config, undefined);
   assertEquals(
     body.system,
-    'Answer with JSON (a thing) that is valid by this JSON Schema, and nothing else:\n{"type":"object"}',
+    'Answer with JSON (a thing) that is valid by this JSON Schema, and nothing else:\n{"type":"array"}',
   );
   assertEquals(dropped, ["response_format"]);
+  const map = write({ format: { ...format, schema: { type: "object" } } });
+  assertEquals([map.body.output_config, map.dropped], [undefined, ["response_format"]]);
 });
 
 function bytes(base64: string, mediaType: string): { kind: "bytes"; base64: string; mediaType: string } {
