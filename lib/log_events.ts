@@ -117,6 +117,12 @@ export const LOG_EVENTS = {
       "in the journal. `fault`; `cause` and `code` are the database driver's",
   },
   store_up: { levels: ["info"], about: "The shared store is reachable again after `down_ms`" },
+  store_migrating: {
+    levels: ["info"],
+    about:
+      "The start waits for the migration of the store from version `from` to `to`, by this node or, with Postgres, by " +
+      "another one",
+  },
   store_migrated: {
     levels: ["info"],
     about: "The store was migrated from version `from` to `to`. `copy`: the file as it was before",

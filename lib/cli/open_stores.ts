@@ -18,6 +18,7 @@ export async function openStores(
   const store = await openStore(config.store, {
     own: true,
     shared: sharedStoreOptions(config, log),
+    migrating: (facts) => log({ level: "info", event: "store_migrating", ...facts }),
     migrated: (facts) => log({ level: "info", event: "store_migrated", ...facts }),
   });
   const limiter = await openLimiter(config.limits_store, limiterOptions(config, { store, log }));

@@ -1,7 +1,7 @@
 /**
  * Checks the Postgres database that nodes share: access, speed, durability, clock, tables, connections, notifications.
  */
-import { codeOf, reasonOf } from "../causes.ts";
+import { codeOf, faultOf, reasonOf } from "../causes.ts";
 import type { Config } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";
@@ -60,6 +60,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 function adviceFor(error: unknown): string {
+  if (faultOf(error)?.startsWith("certificate")) {
+    return "Check the server's certificate and when it expires, sslrootcert in SLUICE_STORE, and this machine's clock";
+  }
   return REMEDIES[codeOf(error) ?? ""] ??
     "Check the address, user and password in SLUICE_STORE, and whether the server accepts this machine";
 }

@@ -109,6 +109,13 @@ export interface Migrated {
   copy?: string;
 }
 
+/** Callbacks about a migration, which may take minutes. */
+export interface MigrationWatch {
+  /** Called before it begins, or before a migration by another process is awaited. */
+  migrating?: ((facts: Pick<Migrated, "from" | "to">) => void) | undefined;
+  migrated?: ((facts: Migrated) => void) | undefined;
+}
+
 /**
  * Checks the schema version of a store that is opened for reading.
  * @param version number of steps that have been applied to it

@@ -11,7 +11,8 @@ import { connect, migrate } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
 import { Secret } from "../../lib/secret.ts";
 import { inFolder } from "../support/program.ts";
-import { freshDatabase, postgresTest, redisTest, startRedis } from "../support/databases.ts";
+import { freshDatabase, postgresTest, redisTest, startPostgres, startRedis } from "../support/databases.ts";
+import { until } from "../support/soon.ts";
 import { CLOSED_PORT } from "../support/closed_port.ts";
 
 const STEPS = { now: Date.now, timeoutMs: 10_000 };
@@ -54,6 +55,29 @@ Deno.test("the check of a silent server ends at its time limit", async () => {
   const form = /^error: .* cannot be used: no answer within 0.2 s$/;
   assertMatch(lines(await lookAtDatabase(`postgres://sluice@${place}/s`, steps)).join("\n"), form);
   assertMatch(lines(await lookAtLimits(`redis://${place}`, steps)).join("\n"), form);
+});
+
+postgresTest("a database whose certificate is not trusted is told from one that refuses the login", async () => {
+  await using server = await startPostgres();
+  const sql = connect(new Secret(server.url), 1);
+  const [row] = await sql<{ folder: string }[]>`SELECT current_setting('data_directory') AS folder`;
+  assert(row !== undefined);
+  const { uid, gid } = await Deno.stat(row.folder);
+  for (const name of ["server.pem", "server.key"]) {
+    const file = `${row.folder}/${name}`;
+    const text = await Deno.readTextFile(new URL(`../fixtures/tls/${name}`, import.meta.url));
+    await Deno.writeTextFile(file, text, { mode: 0o600 });
+    await Deno.chown(file, uid, gid);
+  }
+  await sql.unsafe("ALTER SYSTEM SET ssl_cert_file = 'server.pem'");
+  await sql.unsafe("ALTER SYSTEM SET ssl_key_file = 'server.key'");
+  await sql.unsafe("ALTER SYSTEM SET ssl = on");
+  await sql`SELECT pg_reload_conf()`;
+  await until("TLS", async () => (await sql<{ ssl: string }[]>`SHOW ssl`)[0]?.ssl === "on");
+  await sql.end();
+  const [finding] = await lookAtDatabase(`${server.url}?sslmode=verify-full`);
+  assertMatch(finding?.what ?? "", /unable to verify/);
+  assertMatch(finding?.advice ?? "", /^Check the server's certificate/);
 });
 
 postgresTest("a database: version, clock, tables and users", async () => {

@@ -2,7 +2,7 @@
 import postgres from "postgres";
 import { codeOf } from "../../causes.ts";
 import type { Secret } from "../../secret.ts";
-import { type Migrated, newerStore, requireCurrent, StoreError } from "../store.ts";
+import { type Migrated, type MigrationWatch, newerStore, requireCurrent, StoreError } from "../store.ts";
 import { NoAnswer, outOfReach } from "../outage/reachability.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
@@ -216,11 +216,17 @@ const MIGRATION_LOCK = 7_584_210_371n;
 
 /**
  * Migrates the tables in one transaction. Nodes that start at the same time wait for the first.
+ * @param migrating called before that, unless the database is empty
  * @returns the facts of the migration; `undefined` if the database was empty or up to date
  * @throws {Error} if a newer version has written the tables
  */
-export async function migrate(sql: Sql): Promise<Migrated | undefined> {
-  if (await readShape(sql) === MIGRATIONS.length) return undefined;
+export async function migrate(
+  sql: Sql,
+  migrating?: MigrationWatch["migrating"],
+): Promise<Migrated | undefined> {
+  const from = await readShape(sql);
+  if (from === MIGRATIONS.length) return undefined;
+  if (from > 0) migrating?.({ from, to: MIGRATIONS.length });
   return await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
     // This comes first, because it makes the server refresh its catalog cache, which may lack a table that another node

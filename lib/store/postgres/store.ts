@@ -22,7 +22,7 @@ import { findKey, openPostgresKeys, readUsedKeys } from "./keys.ts";
 import { openPostgresLedger } from "./ledger.ts";
 import { openPostgresNodes } from "./nodes.ts";
 import { openPostgresOperators } from "./operators.ts";
-import { type Migrated, type SharedStoreOptions, type Store, StoreError, type StoreReach } from "../store.ts";
+import { type MigrationWatch, type SharedStoreOptions, type Store, StoreError, type StoreReach } from "../store.ts";
 
 /**
  * Connections of a serving process for keys, for reports, and for everything else, so that neither a key nor an entry
@@ -45,12 +45,11 @@ const MAX_FIRST_KEYS = 10_000;
 const LEASE_MS = 60_000;
 
 /** Options for opening a database. */
-export interface PostgresOptions {
+export interface PostgresOptions extends MigrationWatch {
   /** Options of a serving process; absent: the process only reads and changes keys. */
   serving?: SharedStoreOptions;
   /** True for reading only: tables are neither created nor migrated. */
   readOnly?: boolean;
-  migrated?: (facts: Migrated) => void;
 }
 
 /**
@@ -59,13 +58,13 @@ export interface PostgresOptions {
  */
 export async function openPostgresStore(
   url: Secret,
-  { serving, readOnly = false, migrated }: PostgresOptions = {},
+  { serving, readOnly = false, migrating, migrated }: PostgresOptions = {},
 ): Promise<Store> {
   const opened = new AsyncDisposableStack();
   try {
     const isPooled = await prepare(url, async (sql) => {
       if (readOnly) return await requireMigrated(sql);
-      const facts = await migrate(sql);
+      const facts = await migrate(sql, migrating);
       if (facts !== undefined) migrated?.(facts);
     });
     const parts = { url, isPooled, opened };

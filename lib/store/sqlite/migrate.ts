@@ -24,6 +24,19 @@ export function knownVersion(db: DatabaseSync): number {
   return version;
 }
 
+/**
+ * Returns the number of applied steps of a file that must be migrated; undefined for any other, or if it cannot be read.
+ */
+export function olderVersion(file: string): number | undefined {
+  try {
+    using db = new DatabaseSync(file, { readOnly: true });
+    const version = readNumber(db, "user_version");
+    return version > 0 && version < MIGRATIONS.length ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The result of an inspection of a file. */
 export interface Preview {
   /** Number of applied steps. */

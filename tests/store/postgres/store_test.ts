@@ -92,7 +92,15 @@ postgresTest("openPostgresStore() migrates completely or not at all, and never f
     old,
     `CREATE TABLE sluice_shape (version integer); INSERT INTO sluice_shape VALUES (1); ${MIGRATIONS[0]}`,
   );
-  await (await openPostgresStore(old, { migrated })).close();
+  // Another node migrates: the start says that it waits.
+  const locked = connect(old, 1);
+  await locked`SELECT pg_advisory_lock(7584210371)`;
+  const { promise: announced, resolve: migrating } = Promise.withResolvers<Pick<Migrated, "from" | "to">>();
+  const opening = openPostgresStore(old, { migrating, migrated });
+  assertEquals([await announced, facts], [{ from: older, to: MIGRATIONS.length }, []]);
+  await locked`SELECT pg_advisory_unlock(7584210371)`;
+  await locked.end();
+  await (await opening).close();
   assertEquals(facts, [{ from: older, to: MIGRATIONS.length }]);
   await (await openPostgresStore(old, { readOnly: true })).close();
 });

@@ -113,6 +113,27 @@ Deno.test("a migration copies the file first, and an older version can use the c
   }
 });
 
+Deno.test("a migration is announced before it begins, and nothing else is", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const said: string[] = [];
+    const open = async () => {
+      const store = await openStore({ kind: "sqlite", path }, {
+        own: true,
+        migrating: ({ from, to }) => said.push(`migrating ${from} ${to}`),
+        migrated: ({ from, to }) => said.push(`migrated ${from} ${to}`),
+      });
+      await store.close();
+    };
+    await open();
+    assertEquals(said, []);
+    await Deno.remove(path);
+    await outdated(path);
+    await open();
+    await open();
+    assertEquals(said, [`migrating ${OLDER} ${MIGRATIONS.length}`, `migrated ${OLDER} ${MIGRATIONS.length}`]);
+  }));
+
 Deno.test("a migration replaces the copies of earlier attempts that were killed", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
