@@ -166,7 +166,7 @@ function writeDepth(
 }
 
 /** The highest of the minimum budgets of these models, and that of the models that always think. */
-const MIN_BUDGETS = { optional: 512, mandatory: 128 };
+const MIN_THINKING_TOKENS = { optional: 512, mandatory: 128 };
 
 /**
  * Fits a budget into a share of the answer's tokens: thoughts count as output, and a model that spends the whole limit on
@@ -183,8 +183,8 @@ function fitBudget(
   if (maxTokens === undefined || protocol === "gemini") return tokens;
   const most = Math.min(Math.floor(maxTokens * share), maxTokens - 1);
   if (tokens <= most) return tokens;
-  if (most >= MIN_BUDGETS.optional) return most;
-  return supported.mandatory === true ? Math.max(most, MIN_BUDGETS.mandatory) : BUDGETS.none;
+  if (most >= MIN_THINKING_TOKENS.optional) return most;
+  return supported.mandatory === true ? Math.max(most, MIN_THINKING_TOKENS.mandatory) : BUDGETS.none;
 }
 
 function levelOf(effort: Effort): string {
