@@ -43,7 +43,7 @@ export interface KeyChangeRequest {
   rules?: unknown;
   /** Unix time in milliseconds; `null`: it does not expire. */
   expiresAt?: number | null;
-  /** The key as the author of the change has seen it; absent: it may have changed since. */
+  /** The key as the author of the change saw it. Absent: the change applies even if the key has changed since. */
   seen?: ChangeableKey;
 }
 
@@ -86,7 +86,7 @@ export async function createKey(
 /**
  * Changes the key with a name or id.
  * @throws {GatewayError} `not_found` for an unknown key; `invalid` for a configured or revoked one, an invalid change,
- * or a key that is no longer as seen
+ * or a key that differs from `seen`
  */
 export async function changeKey(
   admin: KeyAdmin,

@@ -16,8 +16,8 @@ const LEASE_MS = SEND_MS + 5_000;
 const MAX_ATTEMPTS = 55;
 
 /**
- * First pause in milliseconds, and the factor by which pauses grow up to `MAX_ALERT_WAIT_MS`. Later alerts about the same
- * subject wait, so a receiver that is back gets them all within ten minutes.
+ * First pause in milliseconds, and the factor by which pauses grow up to `MAX_ALERT_WAIT_MS`. Later alerts about the
+ * same subject wait, so a receiver that recovers gets all of them within ten minutes.
  */
 const FIRST_PAUSE_MS = 1_000;
 const PAUSE_GROWTH = 3;

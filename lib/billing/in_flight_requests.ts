@@ -36,7 +36,7 @@ export class InFlightRequests {
     this.#graceMs = graceMs;
   }
 
-  /** Adds a request until its meter has ended. */
+  /** Keeps a request in the list until its meter has ended. */
   add(meter: MeteredRequest["meter"], request: InFlightRequest): void {
     const metered = { meter, request, at: -1 };
     this.#inFlight.add(metered);
@@ -55,8 +55,8 @@ export class InFlightRequests {
   }
 
   /**
-   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended. Those that still run after
-   * the grace period are ended without waiting for their work.
+   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended. Requests that still run
+   * after the grace period are ended without waiting for their work.
    */
   async stop(reason: GatewayError, kind?: InFlightKind): Promise<void> {
     const stopped = this.#requestsOf(kind);

@@ -115,7 +115,7 @@ export function startPruning(
   let hasEnded = false;
   let latest: number | undefined;
   let stepMs = 2 * everyMs;
-  // Read before requests of this process are entered by the same clock.
+  // Read it before this process adds entries, whose times come from the same clock.
   const newest = readNewest(current()).catch(() => undefined);
   async function round(): Promise<void> {
     const { config, store, now, log } = current();

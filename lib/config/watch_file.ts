@@ -73,7 +73,7 @@ async function lookAt(path: string): Promise<{ state: string; changedAt: number 
   try {
     const { mtime, ctime, size, ino, dev } = await Deno.stat(path);
     const modifiedAt = mtime?.getTime() ?? 0;
-    // A new name, owner or mode changes the time of the inode only.
+    // A new name, owner or mode changes only the inode's time (ctime).
     const changedAt = Math.max(modifiedAt, ctime?.getTime() ?? 0);
     return { state: `${modifiedAt} ${changedAt} ${size} ${ino} ${dev}`, changedAt };
   } catch {

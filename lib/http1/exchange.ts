@@ -31,7 +31,7 @@ export interface ClientState {
 
 const UNREACHED = "Cannot reach the model's upstream";
 const BROKEN = "The upstream's answer broke off";
-const MALFORMED_MESSAGE = "Cannot read the upstream's answer: it is not proper HTTP";
+const MALFORMED_MESSAGE = "Cannot read the upstream's answer: it is not valid HTTP";
 
 /**
  * If a reused connection ends within this time after the start of the request, the host was already closing it. In
@@ -39,12 +39,12 @@ const MALFORMED_MESSAGE = "Cannot read the upstream's answer: it is not proper H
  */
 const STALE_MS = 1_000;
 
-/** Most interim (1xx) responses before the final one. */
+/** Maximum number of interim (1xx) responses before the final one. */
 const MAX_INTERIM = 16;
 
 /** Longest body of known length that is read into one buffer, and the first buffer of other bodies, in bytes. */
 const BUFFER_BYTES = 64 * 1024;
-/** Most bytes that are read of a released response, so that its connection can be reused. */
+/** Maximum number of bytes that are read of a released response, so that its connection can be reused. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 /** Longest time for which a released response is read, in milliseconds. */
 const MAX_RELEASED_MS = 1_000;
@@ -58,7 +58,7 @@ const NO_BODY: BodyReader = createBody(0);
 
 /**
  * One request and its response, which is read from its connection only when the caller reads it. The caller's signal or
- * a time limit can end it any time.
+ * a time limit can end it at any time.
  */
 export class Http1Exchange implements Http1Response, RequestSender {
   #head = NO_HEAD;
@@ -129,7 +129,7 @@ export class Http1Exchange implements Http1Response, RequestSender {
           if (mayRepeat) await writer.settled;
           if (mayRepeat && !writer.isComplete && !this.#failed) continue;
           this.#drop();
-          // A reused connection is written to at once, so the request's start is the time of the write.
+          // A reused connection is written to immediately, so the request's start is the time of the write.
           const isStale = mayRepeat && !this.#failed && performance.now() - this.#timer.started < STALE_MS;
           throw isStale ? new GatewayError("upstream", UNREACHED, { cause: error, fault: "stale" }) : error;
         }

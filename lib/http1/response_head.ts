@@ -1,4 +1,4 @@
-/** Finds and parses the head of a response. It refuses everything that parsers might read differently. */
+/** Finds and parses the head of a response. Everything that parsers might interpret differently is refused. */
 import { Buffer } from "node:buffer";
 import type { ReceiveBuffer } from "./body_reader.ts";
 import { HttpVersionError, MalformedResponse } from "./errors.ts";
@@ -79,8 +79,8 @@ const PREFIX = [..."HTTP/1."].map((char) => char.charCodeAt(0));
 
 /**
  * Consumes the next head; returns undefined if it is incomplete. A connection buffers at most `HEAD_BYTES` of it.
- * @param seen number of bytes that were searched before
- * @throws {MalformedResponse}; {HttpVersionError} for a peer of HTTP/2
+ * @param seen number of bytes that earlier calls have searched
+ * @throws {MalformedResponse}; {HttpVersionError} for a peer that speaks HTTP/2
  */
 export function takeHead(
   inbox: ReceiveBuffer,
@@ -105,7 +105,7 @@ function mayBeHttp1({ buffer, start, end }: ReceiveBuffer): boolean {
   return true;
 }
 
-/** Returns true for a SETTINGS or GOAWAY frame on stream 0, with which an HTTP/2 server begins. */
+/** Returns true for a SETTINGS or GOAWAY frame on stream 0: an HTTP/2 server begins with one. */
 function isHttp2({ buffer, start, end }: ReceiveBuffer): boolean {
   const type = buffer[start + 3];
   return end - start >= FRAME_HEADER_BYTES && (type === SETTINGS || type === GOAWAY) &&

@@ -26,8 +26,8 @@ export async function admitImages(
 }
 
 /**
- * Admits the replay of an earlier answer. It counts as a request of its caller, because it takes work here, but needs no
- * tokens, budget or model.
+ * Admits the replay of an earlier answer. It counts as a request of its caller, because it costs the gateway work, but
+ * uses no tokens, budget or model.
  * @throws {GatewayError} `limited`
  */
 export async function admitReplay(

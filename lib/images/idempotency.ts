@@ -61,8 +61,8 @@ export interface RepeatableRequest {
   /** Aborts when this client disconnects. */
   signal: AbortSignal;
   /**
-   * Admits a repeat before its stored answer of so many bytes is read. May reject to refuse the request. Absent: it is
-   * admitted.
+   * Admits a repeat before its stored answer of `bytes` bytes is read. May reject to refuse the request. Absent: every
+   * repeat is admitted.
    */
   reserve?: (bytes: number) => Promise<void>;
   /** Does the work. The signal aborts when the last waiting client has disconnected. */

@@ -152,7 +152,7 @@ const ENDPOINTS: ReadonlyMap<string, string> = new Map([
   ["contents", "POST /v1beta/models/{model}:generateContent"],
 ]);
 
-/** Returns a hint, for a body that has the conversation of another endpoint in place of its own; otherwise "". */
+/** Returns a hint if the body has the conversation in the member of another endpoint; otherwise "". */
 function endpointHint({ issues }: z.ZodError, body: JsonObject): string {
   const lacksOwn = issues.some(({ path: [name], input }) => input === undefined && ENDPOINTS.has(String(name)));
   const [other, endpoint] = [...ENDPOINTS].find(([name]) => lacksOwn && body[name] !== undefined) ?? [];

@@ -1,4 +1,6 @@
-/** Reads and writes settings of requests that chat and responses, OpenAI's protocols, have in nearly the same form. */
+/**
+ * Reads and writes settings of requests that have nearly the same form in OpenAI's two protocols, chat and responses.
+ */
 import type { OutputFormat, Tool, ToolChoice } from "./canonical/types.ts";
 import type { Json, JsonObject } from "../json/mod.ts";
 import { booleanOf, objectOf, present, stringOf } from "./members.ts";
@@ -15,7 +17,7 @@ export function readOutputFormat(format: JsonObject | undefined, schema = format
     case "json_schema":
       return {
         type: "json_schema",
-        // An empty schema allows every JSON value, as a missing one does.
+        // An empty schema allows every JSON value, like a missing schema.
         schema: objectOf(schema?.schema) ?? {},
         ...present({
           name: stringOf(schema?.name),

@@ -39,7 +39,10 @@ export interface RecallParts {
   shared?: SharedResponses | undefined;
 }
 
-/** Longest id of a response or an item. Longer ones are neither stored nor looked up, as they would be keys in Redis. */
+/**
+ * Longest id of a response or an item. Longer ones are neither stored nor looked up, because each would be a key in
+ * Redis.
+ */
 export const MAX_ID_LENGTH = 1_024;
 
 /** The share of its lifetime after which a response that is used in this process is renewed in the shared store. */

@@ -4,7 +4,7 @@ import type { Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 
 /**
- * Writes events as one step. Without `events`, the upstream's answer has ended.
+ * Writes events as one step. `events` is absent after the end of the upstream's answer.
  * @returns undefined after the last step
  */
 export function writeStep(writer: Machine<ReplyEvent, Frame>, events: ReplyEvent[] | undefined): Step | undefined {

@@ -215,8 +215,8 @@ export class RequestBody implements MemoryReserver {
   }
 
   /**
-   * Reserves memory for a large answer before it is made or read, until the handler has returned its response. A larger
-   * answer than a key may have in memory counts as the largest.
+   * Reserves memory for a large answer before it is made or read, until the handler has returned its response. An
+   * answer that exceeds a key's share of the memory counts as the whole share.
    * @throws {GatewayError} `limited` if all bodies and large answers, or those of the caller's key, take too much memory
    */
   reserveAnswer(bytes: number): void {
@@ -225,7 +225,9 @@ export class RequestBody implements MemoryReserver {
     budget.reserve(Math.min(bytes, Math.max(0, Math.floor(limitBytes * KEY_SHARE) - budget.bytes)), limitBytes);
   }
 
-  /** Tells the size of an answer in memory whose response does not have it. Large answers count until they were sent. */
+  /**
+   * Reports the size of an answer in memory if its response does not state it. Large answers count until they are sent.
+   */
   holdAnswer(bytes: number): void {
     this.#answerBytes = bytes;
   }

@@ -30,7 +30,10 @@ export interface RouteContext extends Pick<GuardedRequest, "gateway" | "requestI
   readonly timers: PhaseTimers;
   /** The request's body as it was sent. */
   readonly body: Omit<RequestBody, "readJson" | "keepAnswer" | "take" | "release">;
-  /** Reads the body as `RequestBody.readJson`. A protocol may add to it what its clients send elsewhere. */
+  /**
+   * Reads the body as `RequestBody.readJson`. A protocol may complete it: Gemini adds what is in the URL, responses the
+   * stored conversation.
+   */
   readJson(scan?: ScanPlan): Promise<JsonBody>;
   /** Shutdown state of the process, for answers that end only with it. */
   readonly drain: Pick<Drain, "phase" | "connect" | "connections">;
@@ -109,7 +112,9 @@ interface PathPart {
 /** Stands for a parameter in a pattern. It comes after all letters, so that static segments take precedence. */
 const ANY = "~";
 
-/** Separates the segments of a path. No segment has it, unlike a slash: a decoded one is part of its segment. */
+/**
+ * Separates the segments of a path. No segment contains it. A slash would not do: a segment may contain a decoded one.
+ */
 const SEPARATOR = "\0";
 
 /**

@@ -3,7 +3,7 @@
 /** Longest lease or pause of an alert, in milliseconds. */
 export const MAX_ALERT_WAIT_MS = 600_000;
 
-/** Value of `repeatMs` without a repetition: added to any Unix time, it is a safe integer. */
+/** Value of `repeatMs` for subjects that are not repeated. The sum with any Unix time is still a safe integer. */
 export const NEVER_MS = 2 ** 52;
 
 /** A new alert. */
@@ -19,8 +19,8 @@ export interface NewAlert {
   /** True: the condition starts. False: it ends. */
   begins: boolean;
   /**
-   * Time after which a started subject may be reported again, in milliseconds; absent: never. A start that is later than
-   * this one by more than that was recorded by a wrong clock.
+   * Time after which a started subject may be reported again, in milliseconds; absent: never. A recorded start that
+   * lies further than that in the future comes from a wrong clock.
    */
   repeatMs?: number;
   /** Time until which the subject is remembered, Unix time in milliseconds. */

@@ -36,7 +36,7 @@ export type ChangeableKey = Pick<KeyRecord, "group" | "rules" | "expiresAt">;
 
 /** A change to a key; absent members stay unchanged, `null` removes an expiry. */
 export interface KeyChange {
-  /** The key as its author has seen it: if it has changed since, nothing is changed. Absent: it may have. */
+  /** The key as the author of the change saw it. If it has changed since, nothing is changed. Absent: no check. */
   seen?: ChangeableKey;
   disabled?: boolean;
   group?: string;
@@ -85,7 +85,7 @@ export interface KeyStore {
   findIds(ids: readonly string[]): Promise<KeyRecord[]>;
   /** Finds the names of keys by id. Includes revoked keys, and leaves out unknown ids. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Changes a key. Returns false if no active key has this id, or it is no longer as seen. */
+  /** Changes a key. Returns false if no active key has this id, or it differs from `seen`. */
   change(id: string, change: KeyChange, origin?: ChangeOrigin): Promise<boolean>;
   /**
    * Revokes a key and its former secret permanently; `at` is Unix time in milliseconds. Returns false if no active key

@@ -87,7 +87,8 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
       cause: read.cause,
     });
   }
-  // Only the operator can give the gateway another key, or pay. Gateways and vendors say so of other errors.
+  // Clients cannot correct these errors: only the operator can change the key or pay. Gateways and vendors say so of
+  // other errors.
   const isFinal = fault !== "status" || incoming.header("x-should-retry") === "false";
   const error = read.with({ fault, vendor, ...(isFinal && { final: true }) });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);

@@ -1,10 +1,10 @@
-/** Machines that read or write one answer, up to its `finish` or `error` event. */
+/** State machines that read or write one answer, up to its `finish` or `error` event. */
 import { cutAnswerError, toGatewayError } from "../../errors.ts";
 import type { Machine, ReplyEvent } from "./types.ts";
 
-/** Reads the pieces of an answer in one protocol. */
+/** Reads the chunks of an answer in one protocol. */
 export interface AnswerSteps<Piece> {
-  /** Returns the events of a piece. @throws the error that ends the answer */
+  /** Returns the events of a chunk. @throws the error that ends the answer */
   read(piece: Piece): ReplyEvent[];
   /** Returns the events at the end of the upstream's stream. @throws as `read` */
   end(): ReplyEvent[];
@@ -45,7 +45,9 @@ export function answerReader<Piece>(steps: AnswerSteps<Piece>): Machine<Piece, R
   };
 }
 
-/** Creates the writer of an answer. It writes nothing after the end of the answer. If that is missing, it is an error. */
+/**
+ * Creates the writer of an answer. It writes nothing after the end of the answer. An answer without an end is an error.
+ */
 export function answerWriter<Out>(write: (event: ReplyEvent) => Out[]): Machine<ReplyEvent, Out> {
   let isOver = false;
 

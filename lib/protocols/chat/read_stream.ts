@@ -81,14 +81,14 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       // Some servers forward comments of their upstream as data.
       if (text === "" || text.startsWith(":")) return [];
       if (text === "[DONE]") return close(true);
-      // `trim()` removes more characters than JSON calls white space.
+      // `trim()` removes more characters than JSON's white space.
       const chunk = valueOf(frame, parse);
       if (!isObject(chunk)) throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
       if (isFailure(chunk, event)) throw errorInside(chunk, readOpenaiError(200, chunk));
       return pushChunk(chunk);
     },
     end: () => close(false),
-    // Before the start nothing was sent, so the response can still have the status of the error.
+    // Nothing was sent before the start of the answer, so the response can still have the status of the error.
     unsent: () => started ? answer.take() : [],
   });
 }

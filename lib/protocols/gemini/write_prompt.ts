@@ -169,8 +169,8 @@ function writeDepth(
 const MIN_THINKING_TOKENS = { optional: 512, mandatory: 128 };
 
 /**
- * Fits a budget into a share of the answer's tokens: thoughts count as output, and a model that spends the whole limit on
- * them answers nothing. If the limit is too low for any budget, the model does not think.
+ * Limits a budget to a share of the answer's tokens: thoughts count as output, so a model that spends the whole limit
+ * on them has none left for the answer. If the limit is too low for any budget, the model does not think.
  */
 function fitBudget(
   tokens: number,

@@ -42,7 +42,7 @@ export const responsesRelay: Relay = {
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
-    /** The data of the last frame with a sequence number. */
+    /** The data of the last frame that has a sequence number. */
     let lastNumbered = "";
     const keeper = context.keeper?.keep === undefined ? undefined : new FrameKeeper(context.keeper);
     const hidesEncrypted = asksForEncrypted(context);
@@ -120,7 +120,7 @@ function sequenceNumber(data: string): number | undefined {
   return Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** False if an event certainly has no response: its name may have escapes. */
+/** False if an event certainly has no `response`. The name may contain escapes, so the test is conservative. */
 function mayHaveResponse(data: string): boolean {
   return data.includes('"response"') || data.includes("\\u");
 }

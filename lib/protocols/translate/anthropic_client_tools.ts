@@ -1,10 +1,10 @@
-/** The tools of Anthropic that the client runs. Their calls and results are those of any tool. */
+/** The tools of Anthropic that the client runs. Their calls and results have the form of any tool's. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 
 /** A tool as a function: its description and arguments. */
 export interface AnthropicClientTool {
-  /** Members of the tool that the description has. */
+  /** Members of the tool that the description covers. */
   members: readonly string[];
   arguments: z.ZodType<JsonObject>;
   describe(tool: JsonObject): string;

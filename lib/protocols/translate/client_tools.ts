@@ -22,7 +22,7 @@ import { ANTHROPIC_CLIENT_TOOLS, type AnthropicClientTool } from "./anthropic_cl
 import { mapPrompt } from "./map_blocks.ts";
 import { OPENAI_CLIENT_TOOLS, type OpenaiClientTool } from "./openai_client_tools.ts";
 
-/** A prompt whose vendor's tools are functions. */
+/** A prompt in which functions replace the vendor's tools. */
 export interface FunctionPrompt {
   prompt: Prompt;
   /** Creates a machine that turns calls of these functions into the vendor's items; absent: there are none. */
@@ -30,8 +30,8 @@ export interface FunctionPrompt {
 }
 
 /**
- * Turns the client's own vendor tools, their past calls and results, and a choice of them into those of functions. Tools
- * that return images stay as they are if the model reads none.
+ * Turns the vendor's tools that the client runs into functions, with their past calls and results and the tool choice.
+ * Tools that return images stay as they are if the model reads none.
  */
 export function* replaceClientTools(
   prompt: Prompt,
@@ -77,7 +77,7 @@ function asFunction(
   };
 }
 
-/** Removes the bounds of integers, and the names of members, which mean nothing here. Some vendors refuse them. */
+/** Removes the bounds of integers and the schemas of member names, which add nothing here. Some vendors refuse them. */
 function removeBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   for (const name of ["minimum", "maximum", "propertyNames"]) delete jsonSchema[name];
 }
@@ -96,7 +96,7 @@ class OpenaiFunctions {
   readonly byName = new Map<string, OpenaiClientTool>();
   /** Kinds of calls by the type of their item, with the names of their functions. */
   readonly #byCall = new Map<string, { kind: OpenaiClientTool; name: string }>();
-  /** Ids of calls by the ids of their items, to which results of the local shell may refer. */
+  /** Ids of calls by the ids of their items, because results of the local shell may refer to the item. */
   readonly #callIds = new Map<string, string>();
 
   constructor({ tools }: Prompt, readsImages: boolean) {
@@ -112,7 +112,7 @@ class OpenaiFunctions {
       const kind = tool.type === "hosted" ? kindOf(tool.value) : undefined;
       if (kind !== undefined) add(kind, true);
     }
-    // The conversation may have calls of tools that the request no longer has.
+    // The conversation may contain calls of tools that the request no longer offers.
     for (const kind of Object.values(OPENAI_CLIENT_TOOLS)) add(kind, false);
   }
 
@@ -168,7 +168,10 @@ class OpenaiFunctions {
   }
 }
 
-/** Creates a machine that turns calls of functions into OpenAI's items. A call with other arguments stays a call. */
+/**
+ * Creates a machine that turns calls of functions into OpenAI's items. A call with invalid arguments stays a function
+ * call.
+ */
 function restoreItems(byName: ReadonlyMap<string, OpenaiClientTool>): Machine<ReplyEvent, ReplyEvent> {
   let call: { opening: ReplyEvent; id: string; kind: OpenaiClientTool; text: string } | undefined;
   return {

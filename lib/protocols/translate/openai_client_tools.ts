@@ -11,9 +11,9 @@ export interface OpenaiClientTool {
   call: string;
   /** Name of the function, unless the client has a function of this name. */
   name: string;
-  /** Beginning of the ids of calls. */
+  /** Prefix of the ids of calls. */
   idPrefix: string;
-  /** Members of the tool that the description has or that mean nothing to other models. */
+  /** Members of the tool that the description covers or that mean nothing to other models. */
   members: readonly string[];
   arguments: z.ZodType<JsonObject>;
   /** True if results are images. */
@@ -23,7 +23,7 @@ export interface OpenaiClientTool {
   argumentsOf(item: JsonObject): JsonObject;
   /** Returns the members of the item for a call with valid arguments. */
   itemMembers(args: JsonObject): JsonObject;
-  /** Returns the content of a result; undefined if only OpenAI has it. */
+  /** Returns the content of a result; undefined if only OpenAI stores it. */
   readResult(item: JsonObject): { blocks: ContentBlock[]; isError?: true } | undefined;
 }
 

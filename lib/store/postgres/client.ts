@@ -104,8 +104,8 @@ function removeGaps<Query>(query: Query): Query {
 export interface Pool {
   readonly sql: Sql;
   /**
-   * Replaces all connections. Later queries get new ones; running queries have the time of `openPool` left. Nothing is
-   * replaced if that fails, such as while a certificate file is being renewed.
+   * Replaces all connections. Later queries get new ones; running queries may take the time that `openPool` was given.
+   * If this fails, for example while a certificate file is being renewed, nothing is replaced.
    */
   renew(): void;
   /** Ends the connections after their queries, or after a timeout. */
@@ -142,7 +142,7 @@ export function openPool(open: () => Sql, leftMs = 0): Pool {
       try {
         current = open();
       } catch {
-        // The driver connects again by itself, with the certificates that it has.
+        // The driver reconnects by itself, with the certificates that it has read before.
         return;
       }
       if (leftMs === 0) void end(old);

@@ -30,12 +30,12 @@ export async function backupStore(from: string, to: string): Promise<void> {
 
 /**
  * Copies a consistent snapshot of a SQLite file into a new file (0600), a few rows at a time. A process that is killed
- * meanwhile leaves only `TARGET.partial`.
+ * during the copy leaves only `TARGET.partial`.
  */
 export function* copyFile(source: string, target: string): Generator<void> {
   const partial = partialOf(target);
   requireNone(target);
-  // Created exclusively, so that two copies to the same target do not mix.
+  // Fails if the file exists, so that two copies to the same target do not mix.
   Deno.openSync(partial, { createNew: true, write: true, mode: 0o600 }).close();
   try {
     yield* copy(source, partial);
@@ -48,7 +48,7 @@ export function* copyFile(source: string, target: string): Generator<void> {
   }
 }
 
-/** Returns the name of a copy until it is complete. */
+/** Returns the name of a copy while it is incomplete. */
 export function partialOf(target: string): string {
   return `${target}.partial`;
 }

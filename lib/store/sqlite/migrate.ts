@@ -110,7 +110,7 @@ export function migrateFile(file: string, isOwner: boolean): Migrated | undefine
   }
 }
 
-/** End of the name of a copy until its migration is about to be committed. */
+/** Suffix of the name of a copy until its migration is about to be committed. */
 const UNFINISHED = ".unfinished";
 
 /** Applies the steps after a version. */
@@ -121,8 +121,8 @@ function runSteps(db: DatabaseSync, version: number): void {
 }
 
 /**
- * Copies the file within the transaction, so that nothing else can write to it meanwhile. Returns the path of the copy,
- * which is the same at every attempt: a migration that is killed again and again must not fill the disk.
+ * Copies the file within the transaction, so that nothing else can write to it during the copy. Returns the path of the
+ * copy, which is the same at every attempt: a migration that is killed repeatedly must not fill the disk.
  */
 function copyBeforeMigration(file: string, version: number): string {
   const copy = `${file}.shape-${version}${UNFINISHED}`;
@@ -140,7 +140,7 @@ function copyBeforeMigration(file: string, version: number): string {
   }
 }
 
-/** Gives the copy of a migration that is about to be committed its name with the time. Returns the path. */
+/** Renames the copy to its final name, which has the time, just before the migration is committed. Returns the path. */
 function nameCopy(copy: string): string {
   const named = `${copy.slice(0, -UNFINISHED.length)}-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
   Deno.renameSync(copy, named);

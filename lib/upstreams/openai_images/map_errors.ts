@@ -36,7 +36,7 @@ export function sendFailure(error: unknown): unknown {
 export async function statusFailure(incoming: Incoming): Promise<unknown> {
   const { status } = incoming;
   const error = await readFailure(incoming, { ...UPSTREAM_CODECS.chat, readError });
-  // A vendor that forbids a retry speaks of its own account: another target may still be tried.
+  // A vendor that forbids a retry means its own account: another target may still be tried.
   if (STATUSES_BEFORE_WORK.has(status)) return error.fault === "status" ? error.with({ final: false }) : error;
   return status < 400 ? error : asFinal(error);
 }

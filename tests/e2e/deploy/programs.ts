@@ -111,7 +111,7 @@ export function isInstalled(program: string): boolean {
   return !skipIf(findProgram(program, ["/usr/sbin"]) === undefined, `${program} is not installed`);
 }
 
-/** How many ports a proxy tries: a connection may use a reserved port as its source. */
+/** Number of ports that a proxy tries: another connection may use a reserved port as its source. */
 const PORTS_TRIED = 3;
 
 /** Starts a proxy in front of a gateway, and waits until it listens on both addresses of `localhost`. */
