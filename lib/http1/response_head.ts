@@ -89,7 +89,7 @@ export function takeHead(
 ): ResponseHead | undefined {
   const { buffer, start, end } = inbox;
   if (seen < PREFIX.length && !mayBeHttp1(inbox)) {
-    if (isHttp2(inbox)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
+    if (isHttp2(inbox)) throw new HttpVersionError("The peer speaks only HTTP/2");
     throw new MalformedResponse("The peer does not speak HTTP/1");
   }
   const headEnd = findHeadEnd(buffer, { start, seen: start + seen, end });
