@@ -32,7 +32,7 @@ export async function delay(ms: number, signal: AbortSignal, later: StartTimer =
   }
 }
 
-/** Returns whether a promise resolves within `ms` milliseconds. @throws the error with which it rejects before */
+/** Returns whether a promise resolves within `ms` milliseconds. @throws the promise's error, if it rejects in time */
 export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const timeout = Promise.withResolvers<false>();
   const timer = setTimeout(() => timeout.resolve(false), ms);

@@ -99,7 +99,7 @@ export class PhaseTimer implements Ticking {
     if (this.at < 0) this.#timers.add(this);
   }
 
-  /** Time in the present phase, in milliseconds, to about 20. */
+  /** Time in the current phase, in milliseconds, to about 20. */
   get elapsedMs(): number {
     return Math.max(0, this.#elapsedMs);
   }

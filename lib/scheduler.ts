@@ -22,7 +22,7 @@ export const LONG_REQUEST_BYTES = 400_000;
  */
 export const LONG_TEXT_CHARS = 1_000_000;
 
-/** The API key that the present computation is for. */
+/** The API key that the current computation is for. */
 const owner = new AsyncLocalStorage<string | undefined>();
 
 /** Calls a function, whose long computations take turns with those of other API keys. */
@@ -53,7 +53,7 @@ export class TurnQueue<T> {
     return this.#owners[0]?.items[0];
   }
 
-  /** Adds an item of the API key that the present computation is for. */
+  /** Adds an item of the API key that the current computation is for. */
   add(item: T): void {
     const key = owner.getStore();
     const items = this.#owners.find((owner) => owner.key === key)?.items;

@@ -127,7 +127,7 @@ export function createLedger(
   };
 }
 
-/** Reads from the store. Turns its errors into one after which a client may try again. */
+/** Reads from the store. Replaces its errors by one after which a client may try again. */
 async function withRetryableError<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

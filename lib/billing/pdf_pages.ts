@@ -51,7 +51,7 @@ const REFERENCE = new RegExp(`${NUMBER}R`, "g");
 
 /** Maximum number of pages that count: more than any vendor reads. */
 const MAX_PAGES = 10_000;
-/** Maximum number of levels of a tree of pages. Usual ones have two or three. */
+/** Maximum number of levels of a tree of pages. Most files have two or three. */
 const MAX_LEVELS = 64;
 
 /** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */

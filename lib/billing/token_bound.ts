@@ -94,7 +94,7 @@ function maxInput(prompt: Prompt, { context_length: limit, infersTypes = false }
   for (const message of prompt.messages) {
     tokens += PART_FRAME_TOKENS + unknownMemberBytes(message);
     for (const block of message.blocks) {
-      // Of a file that is stored at the vendor, only its id is known here.
+      // A file that is stored at the vendor is known here only by its id.
       if (block.type === "vendor_specific" && (prompt.vendorState === true || hasFileAddress(block))) return limit;
       tokens += unknownMemberBytes(block);
     }

@@ -30,7 +30,7 @@ export interface Stage extends PixelSize {
   random: Random;
   seed: number;
   palette: Palette;
-  /** Words of the prompt in lower case; a word that ends with an s is also there without it. */
+  /** Words of the prompt in lower case; a word that ends with an s is also included without the s. */
   words: ReadonlySet<string>;
 }
 

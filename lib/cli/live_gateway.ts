@@ -53,7 +53,7 @@ export function localAdminOf(config: Gateway["config"]): Gateway["localAdmin"] {
   return hasLocalConsole(config, Deno.stdout.isTerminal()) ? createLocalAdmin() : undefined;
 }
 
-/** Creates a gateway that every reload replaces. Returns a function that returns the present one. */
+/** Creates a gateway that every reload replaces. Returns a function that returns the current one. */
 export function startLiveGateway(
   { loaded, load, latest, store, limiter, sharedResponses, localAdmin, now, log }: LiveGatewayParts,
 ): () => Gateway {

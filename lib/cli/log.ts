@@ -93,7 +93,7 @@ export function createLogWriter(
   let writing: Promise<void> | undefined;
 
   async function drain(): Promise<void> {
-    // Lines of the same turn of the event loop are written together.
+    // Lines that are logged in the same turn of the event loop are written together.
     await Promise.resolve();
     while (waiting.length > 0) {
       const lines = waiting;

@@ -40,7 +40,7 @@ export async function main(args: readonly string[], loadRoutes: LoadRoutes): Pro
   }
 }
 
-/** Returns the exit code of a command; 1 if its result could not be written, although its reader was there. */
+/** Returns the exit code of a command; 1 if its result could not be written, unless the reader closed the pipe. */
 function exitCode(code: number): number {
   const failure = outputFailure();
   if (failure === undefined || failure instanceof Deno.errors.BrokenPipe) return code;

@@ -8,7 +8,7 @@ import { firstKeptDay } from "./prune.ts";
 /** Interval between two sweeps, in milliseconds. */
 const SWEEP_INTERVAL_MS = 60_000;
 
-/** Starts all periodic work. Returns a function that stops it. @param current returns the present gateway */
+/** Starts all periodic work. Returns a function that stops it. @param current returns the current gateway */
 export function startMaintenance(current: () => Gateway, log: Gateway["log"]): () => void {
   const sweepTimer = setInterval(() => void sweep(current()), SWEEP_INTERVAL_MS);
   const ends = [

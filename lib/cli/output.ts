@@ -41,7 +41,7 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
     while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
     return undefined;
   } catch (error) {
-    // The program continues without the output: a gateway must not end because its reader has.
+    // The program continues without the output: a gateway must not end because the reader of its output has ended.
     return error;
   }
 }

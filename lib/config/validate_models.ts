@@ -5,7 +5,7 @@ import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";
 
-/** Returns the configured protocols of an upstream, or those of its vendor. */
+/** Returns the configured protocols of an upstream, or its vendor's protocols. */
 function protocolsOf(row: JsonObject): readonly string[] {
   if (Array.isArray(row.protocols)) return row.protocols.filter((name) => typeof name === "string");
   const { vendor } = row;

@@ -7,7 +7,7 @@ import type { ProtocolChecks, ProtocolClient, VendorErrors } from "./protocol_cl
 import { objectOf } from "./sse.ts";
 import type { HttpAnswer } from "./suite_context.ts";
 
-/** Size of a body that exceeds all usual limits, in bytes. */
+/** Size of a body that exceeds the usual limits of gateways, in bytes. */
 const LARGE_BYTES = 34 * 1024 * 1024;
 
 const openaiError = z.object({

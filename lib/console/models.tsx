@@ -172,7 +172,7 @@ function TargetNames({ targets }: { targets: readonly Target[] }): VNode {
   );
 }
 
-/** Returns the present prices outside of time windows. */
+/** Returns the current prices outside of time windows. */
 function basePricing({ pricing, price_changes }: Model, now: number): Pricing {
   return price_changes.findLast(({ from }) => from <= now) ?? pricing;
 }

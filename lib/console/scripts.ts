@@ -1,5 +1,6 @@
 /**
- * The scripts of single pages. Without them, only the live list and the streamed answers of the playground are missing.
+ * Scripts of individual pages. Everything works without them except the live list and the playground's streamed
+ * answers.
  */
 
 /**

@@ -1,4 +1,4 @@
-/** Compares the clock of this machine with those of the upstreams. */
+/** Compares the clock of this machine with the clocks of the upstreams. */
 import { createNotes, type Finding } from "./finding.ts";
 
 /** Largest difference that is not reported, in milliseconds. */

@@ -145,7 +145,7 @@ async function checkSchema(notes: Notes, sql: Sql): Promise<void> {
   await checkRights(notes, sql);
 }
 
-/** Checks the rights on the tables. Those of the gateway have the same owner. */
+/** Checks the privileges on the tables. All tables of the gateway have the same owner. */
 async function checkRights(notes: Notes, sql: Sql): Promise<void> {
   const [row] = await sql<{ lacking: string | null }[]>`
     SELECT string_agg(t.relname, ', ' ORDER BY t.relname) AS lacking

@@ -189,7 +189,7 @@ export class Http1Connection {
     this.received = false;
     this.start = this.end = 0;
     this.#pendingRead = this.socket.read(this.buffer);
-    // Idle connections must not keep the process alive.
+    // Idle connections must not keep the process running.
     this.socket.unref();
     this.#pendingRead.then(this.#endIdle, this.#endIdle);
   }

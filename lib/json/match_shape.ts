@@ -351,7 +351,7 @@ function scalarEnd(codes: Uint8Array, start: number, code: number): number {
   return otherNumberEnd(codes, start);
 }
 
-/** Returns the end of a number in a less usual form, such as one with a fraction; `start` if it is malformed. */
+/** Returns the end of a number in a rarer form, such as one with a fraction; `start` if it is malformed. */
 function otherNumberEnd(codes: Uint8Array, start: number): number {
   const source = pieceOf(start, numberBytesEnd(codes, start));
   try {

@@ -36,7 +36,7 @@ function pageMessage(text: string): string | undefined {
 /** The status of an answer that has an error inside. */
 const ANSWERED = 200;
 
-/** Adds the vendor's own words to the error that an answer has inside. */
+/** Adds the vendor's own words to an error inside an answer. */
 export function errorInside(body: Json, error: GatewayError): GatewayError {
   return error.with({ vendor: describeVendorError(ANSWERED, body) });
 }

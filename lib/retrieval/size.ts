@@ -53,7 +53,7 @@ export function measureRequest(request: RetrievalRequest, model: Model): Retriev
   return { expected, maxTokens, maxSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
 }
 
-/** Usual characters of a number in a vector, such as `-0.012345678,`. */
+/** Typical characters of a number in a vector, such as `-0.012345678,`. */
 const NUMBER_CHARS = 12;
 /** Bytes of a number in a vector in base64. */
 const BASE64_BYTES = 16 / 3;

@@ -108,7 +108,7 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     const page = startPage(exchange, { path, surface: server.surface });
     if (page !== undefined) return page;
     if (exchange.errors === "openai" && head.get("x-goog-api-key") !== null) exchange.errors = "google";
-    // No client speaks to the operators' listener.
+    // Clients do not use the operators' listener.
     throw server.surface === "admin" ? noSuchRoute() : unknownPath(path, exchange.errors === "google");
   }
   const { route: { path, isForOperators, allowed, methods }, params } = match;

@@ -39,7 +39,7 @@ const SHUTTING_DOWN = {
   message: "unavailable: the gateway is shutting down",
 } as const satisfies Partial<Readiness>;
 
-/** Answers 200 with the present delay of the event loop and the longest of the last 15 seconds, in milliseconds. */
+/** Answers 200 with the current delay of the event loop and the longest of the last 15 seconds, in milliseconds. */
 export async function alive({ observer }: Gateway): Promise<Response> {
   const now = await observer.loop.now();
   return jsonResponse({

@@ -1,4 +1,4 @@
-/** Reads whole answers of upstreams, errors among them, and the headers that clients get. */
+/** Reads whole answers of upstreams, including errors, and the headers that clients get. */
 import { type Fault, GatewayError, type VendorError } from "../errors.ts";
 import {
   isObject,
@@ -54,7 +54,7 @@ export async function readUnstreamed(incoming: Incoming, codec: UpstreamCodec): 
     : unreadable("a stream of events", incoming.status, text);
 }
 
-/** Returns the error for an answer in another form than expected. Only of a page is anything logged. */
+/** Returns the error for an answer in an unexpected form. Details are logged only if the text is a web page. */
 function unreadable(expected: string, status: number, text: string): GatewayError {
   const vendor = describePage(status, text);
   return new GatewayError("upstream", `Cannot read the upstream's answer: expected ${expected}`, { vendor });

@@ -66,7 +66,7 @@ export function relayBody(
   return spliceBody(body, edits);
 }
 
-/** Returns the part of the body that the quirk may change. Most quirks do not change plain messages of usual forms. */
+/** Returns the part of the body that the quirk may change. Most quirks do not change plain messages in common forms. */
 function parsedPart(
   { body: { scanned }, responseContext }: Call["client"],
   { prompt: { plain }, quirk }: { prompt: Prompt; quirk: Quirk },

@@ -8,7 +8,7 @@ import { outputTokens } from "../../billing/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
 import { type Warning, warning } from "./warning.ts";
 
-/** Tokens of a usual text request: a short prompt, and the estimated answer to a request without a maximum. */
+/** Tokens of a typical text request: a short prompt, and the estimated answer to a request without a maximum. */
 const USUAL_TEXT_TOKENS = 1_280;
 const USUAL_IMAGE = { width: 1024, height: 1024 };
 
@@ -61,7 +61,7 @@ function limitOwners(config: Config): LimitOwner[] {
 
 type OwnerScope = Pick<LimitOwner, "path" | "models">;
 
-/** Returns a warning if a token limit is smaller than one usual request. */
+/** Returns a warning if a token limit is smaller than one typical request. */
 function tokenLimitWarnings(limits: Limits | undefined, { path, models }: OwnerScope): Warning[] {
   const limit = limits?.tokens_per_minute;
   if (limit === undefined || models.length === 0) return [];

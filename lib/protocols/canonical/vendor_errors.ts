@@ -12,7 +12,7 @@ export const VENDOR_ERRORS = {
   upstream: "The model's vendor failed to answer",
 } as const satisfies Partial<Record<ErrorKind, string>>;
 
-/** Kinds by HTTP status, without those of OpenAI's protocols, which vendors use otherwise. */
+/** Kinds by HTTP status, without those of OpenAI's protocols, which vendors use with other meanings. */
 export const KIND_BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
   [400, "invalid"],
   [404, "not_found"],

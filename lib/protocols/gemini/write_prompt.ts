@@ -161,11 +161,11 @@ function writeDepth(
     if (budget === BUDGETS.none) dropped.add(effortName);
     return { thinkingBudget: budget };
   }
-  // By default models with levels decide themselves.
+  // Models with levels decide for themselves by default.
   return mode === "adaptive" && !supported.modes.includes("adaptive") ? { thinkingBudget: DYNAMIC_BUDGET } : {};
 }
 
-/** The highest of the minimum budgets of these models, and that of the models that always think. */
+/** The highest minimum budget of the models that can answer without thinking, and of those that always think. */
 const MIN_THINKING_TOKENS = { optional: 512, mandatory: 128 };
 
 /**

@@ -84,7 +84,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
 
   /** Adds the missing text of a part. A closed part gets no more text, because its order would be wrong. */
   function complete(part: Part, whole: string | undefined, logprobs: Json | undefined): void {
-    // The tokens are those of the whole text, not of its rest.
+    // The tokens belong to the whole text, not only to the rest of it.
     if (part.state !== "closed") addText(part, remainder(whole, part.text), part.text === "" ? logprobs : undefined);
     if (part.kind === "refusal" && part.state === "new") openPart(part);
   }

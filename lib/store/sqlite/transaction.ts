@@ -27,8 +27,8 @@ function rollBack(db: DatabaseSync): void {
 }
 
 /**
- * Runs a step, again and again for up to 5 seconds while another process has the write lock. The step must not have
- * changed anything when it throws.
+ * Runs a step. Retries it for up to 5 seconds while another process has the write lock. The step must not have changed
+ * anything when it throws.
  */
 export async function whenFree<Result>(step: () => Result | Promise<Result>): Promise<Result> {
   for (let tries = 1;; tries++) {

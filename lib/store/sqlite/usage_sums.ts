@@ -181,7 +181,7 @@ export class UsageWork {
     }
   }
 
-  /** Adds the entries of a period that are not in the sums: those after a seq. */
+  /** Adds the entries of a period that are not in the sums, that is, the entries after a seq. */
   *#addTail(sumsQuery: SumsQuery, { since, until }: MsSpan, after: number): Generator<void> {
     const last = Number(this.#statements.last.get()?.seq ?? 0);
     if (last <= after) return;
