@@ -50,7 +50,7 @@ redisTest("four processes at full load on one key never exceed the limit within 
 });
 
 Deno.test({
-  name: "slots never exceed the limit although holders are killed, and are freed soon after their death",
+  name: "slots never exceed the limit although holders are killed, and are freed soon afterwards",
   ignore: !HAS_REDIS,
   fn: async () => {
     const limit = 10;

@@ -33,7 +33,7 @@ function manyCalls(nameOf: (index: number) => string, perMessage = CALLS): Promp
   return promptOf(messages, { protocol: "chat" });
 }
 
-Deno.test("calls are renamed in steps, be they in one message or in many", () => {
+Deno.test("calls are renamed in steps, whether they are in one message or in many", () => {
   for (const protocol of PROTOCOLS) {
     for (const perMessage of [1, CALLS]) {
       const steps = stepsOf(adaptPrompt(manyCalls((index) => `f!${index}`, perMessage), targetOf(protocol)));
@@ -42,7 +42,7 @@ Deno.test("calls are renamed in steps, be they in one message or in many", () =>
   }
 });
 
-Deno.test("prompts are written in steps, be their blocks in one message or in many", () => {
+Deno.test("prompts are written in steps, whether their blocks are in one message or in many", () => {
   for (const protocol of PROTOCOLS) {
     for (const perMessage of [1, CALLS]) {
       // Chat and messages write a message in one step: even 60,000 blocks take less than 10 ms.
