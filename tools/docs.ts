@@ -71,12 +71,12 @@ export function checkProse(page: Page): string[] {
   }
   const average = averageLength(page);
   if (average > MAX_AVERAGE_WORDS) {
-    problems.push(`${page.path}: ${average.toFixed(1)} words per sentence; ${MAX_AVERAGE_WORDS} are the most`);
+    problems.push(`${page.path}: ${average.toFixed(1)} words per sentence; the maximum is ${MAX_AVERAGE_WORDS}`);
   }
   const [, maxLines] = MAX_LINES.find(([pattern]) => pattern.test(page.path)) ?? [];
   const lines = Deno.readTextFileSync(ROOT + page.path).trimEnd().split("\n").length;
   if (maxLines !== undefined && lines > maxLines) {
-    problems.push(`${page.path}: ${lines} lines; ${maxLines} are the most`);
+    problems.push(`${page.path}: ${lines} lines; the maximum is ${maxLines}`);
   }
   return problems;
 }
@@ -197,7 +197,7 @@ export async function checkDocuments(pages: readonly Page[]): Promise<string[]> 
     ...checkMentions((await Promise.all(["lib", "routes", "main.ts"].map(readSources))).flat()),
     ...(await Promise.all(pages.map(checkConfigurations))).flat(),
     ...words > MAX_INSTRUCTION_WORDS
-      ? [`Tutorials and recipes have ${words} words; ${MAX_INSTRUCTION_WORDS} are the most`]
+      ? [`Tutorials and recipes have ${words} words; the maximum is ${MAX_INSTRUCTION_WORDS}`]
       : [],
   ];
 }

@@ -32,7 +32,7 @@ const plugin: Deno.lint.Plugin = {
           if (ownLines > MAX_LINES) {
             context.report({
               node,
-              message: `This function has ${ownLines} lines of its own; ${MAX_LINES} are the most`,
+              message: `This function has ${ownLines} lines of its own; the maximum is ${MAX_LINES}`,
             });
           }
         };

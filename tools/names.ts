@@ -39,7 +39,7 @@ export function checkImportCounts(files: readonly SourceFile[]): string[] {
       [...blankComments(text).matchAll(/^(?:import|export) [^;]*?from "([^"]+)"/gm)].map(([, from]) => from),
     );
     return imported.size > MAX_IMPORTS
-      ? [`${path}: imports ${imported.size} modules; ${MAX_IMPORTS} are the most`]
+      ? [`${path}: imports ${imported.size} modules; the maximum is ${MAX_IMPORTS}`]
       : [];
   });
 }

@@ -68,7 +68,7 @@ export function absentEndpoint(path: string, isGoogles: boolean): string | undef
 /** Returns the endpoint that a client with a wrong base URL, or with a slash too many, means; `undefined` if unclear. */
 export function meantEndpoint(path: string): string | undefined {
   const lower = path.toLowerCase().replace(/\/+$/, "");
-  // An operators' path that must appear not to exist is no mistake of a client.
+  // Paths for operators must appear not to exist, so they get no hint.
   if (lower.startsWith("/admin/")) return undefined;
   const method = GOOGLE_METHOD.exec(path)?.[1];
   if (method !== undefined) return `/v1beta/models/{model}:${method}`;

@@ -42,7 +42,7 @@ Deno.test("sentences are counted with code and links as words, across lines and 
 
 Deno.test("a page whose sentences are long on average is found", () => {
   const text = `Word ${"word ".repeat(23)}end. `.repeat(3);
-  assertEquals(checkProse(page(text)), ["docs/README.md: 25.0 words per sentence; 20 are the most"]);
+  assertEquals(checkProse(page(text)), ["docs/README.md: 25.0 words per sentence; the maximum is 20"]);
 });
 
 Deno.test("links to missing files and headings are found", () => {

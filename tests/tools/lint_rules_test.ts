@@ -9,7 +9,7 @@ function report(source: string, path = "lib/a.ts"): string[] {
 
 Deno.test("function-length refuses a function with more than 80 lines of its own", () => {
   assertEquals(report(`function a() {\n${lines(78)}}\n`), []);
-  assertEquals(report(`function a() {\n${lines(79)}}\n`), ["This function has 81 lines of its own; 80 are the most"]);
+  assertEquals(report(`function a() {\n${lines(79)}}\n`), ["This function has 81 lines of its own; the maximum is 80"]);
   assertEquals(report(`const a = () => {\n${lines(79)}};\n`).length, 1);
   assertEquals(report(`class A {\n  a() {\n${lines(79)}  }\n}\n`).length, 1);
 });
@@ -18,7 +18,7 @@ Deno.test("function-length leaves the lines of functions within out", () => {
   const inner = `function b() {\n${lines(70)}}\n`;
   assertEquals(report(`function a() {\n${inner}${inner}}\n`), []);
   assertEquals(report(`function a() {\n${inner}${lines(78)}}\n`), [
-    "This function has 81 lines of its own; 80 are the most",
+    "This function has 81 lines of its own; the maximum is 80",
   ]);
 });
 

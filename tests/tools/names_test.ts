@@ -20,7 +20,7 @@ Deno.test("checkImportCounts() counts modules, not names, and excepts the compos
     Array.from({ length: count }, (_, at) => `import {\n  a${at},\n  b${at},\n} from "./m${at}.ts";\n`).join("");
   assertEquals(checkImportCounts([{ path: "lib/a.ts", text: text(15) + 'export { a } from "./m0.ts";\n' }]), []);
   assertEquals(checkImportCounts([{ path: "lib/a.ts", text: text(16) }]), [
-    "lib/a.ts: imports 16 modules; 15 are the most",
+    "lib/a.ts: imports 16 modules; the maximum is 15",
   ]);
   assertEquals(checkImportCounts([{ path: "lib/gateway.ts", text: text(16) }]), []);
 });
