@@ -59,11 +59,11 @@ const LONG: readonly { files: number; paths: readonly string[] }[] = [
   { files: 3, paths: ["tests/e2e/fault/"] },
   { files: 1, paths: ["tests/e2e/permissions/"] },
   { files: 1, paths: ["tests/e2e/compile/"] },
+  { files: 3, paths: ["tests/limits/nodes_test.ts", "tests/limits/outages_test.ts"] },
+  { files: 1, paths: ["tests/e2e/images/long_test.ts"] },
   { files: 3, paths: ["tests/store/outage/"] },
   { files: 3, paths: ["tests/store/postgres/"] },
-  { files: 3, paths: ["tests/limits/nodes_test.ts", "tests/limits/outages_test.ts"] },
   { files: 1, paths: ["tests/upstreams/embedded/canvas_test.ts"] },
-  { files: 1, paths: ["tests/e2e/images/long_test.ts"] },
 ];
 
 /** Files whose results depend on all secrets that their module remembers, so that no other file may share it. */
@@ -156,8 +156,8 @@ function testFiles(folder: string): string[] {
   ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
 }
 
-/** Number of modules that mostly wait for each that mostly computes. */
-const ALONE_PER_BUNDLE = 2;
+/** Number of modules that mostly wait for each that mostly computes. Some of the latter are left for the end of a run. */
+const ALONE_PER_BUNDLE = 3;
 
 /** Returns the files of each module of a group. The longest begin first, so that no core is idle at the end. */
 function bundlesOf(files: readonly string[]): string[][] {

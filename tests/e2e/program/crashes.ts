@@ -12,6 +12,8 @@ import { assertLedgerAgrees, ENV as LOAD_ENV, KEY, type Load, modelConfigOf } fr
 import { until } from "../../support/soon.ts";
 
 const CLIENTS = 16;
+/** Pause of a client between two requests, in milliseconds: more load takes only more CPU time. */
+const REST_MS = 50;
 /** Shortest and longest time from ready to the kill, in milliseconds. */
 const LIFE_MS = { least: 60, most: 1_500 };
 /** Longest time from a start after a kill until the gateway is ready, in milliseconds; most starts take less, busy machine or not. */
@@ -106,7 +108,7 @@ export async function crashOften(
         assertEquals([holds, left], [[], BUDGET - spent], `after kill ${kill}`);
       }
       keys.start(gateway.origin);
-      const running = load.run(gateway.origin, CLIENTS);
+      const running = load.run(gateway.origin, CLIENTS, REST_MS);
       const life = LIFE_MS.least + Math.random() * (LIFE_MS.most - LIFE_MS.least);
       const before = answered(load);
       // One request that certainly holds something at the kill.
