@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { TEXT_PARTS } from "../../lib/conform/check.ts";
 import { runSuite } from "../../lib/conform/run.ts";
 import { GEMINI_KEY, startGemini } from "../clients/gemini.ts";
-import { model, startGateway } from "../support/gateway.ts";
+import { model, startGateway, upstream } from "../support/gateway.ts";
 import { skipInQuick } from "../support/skip.ts";
 import { startKeyed } from "../support/keyed_gateway.ts";
 
@@ -57,7 +57,7 @@ for (const [protocol, vendor, path] of HOSTS) {
   Deno.test(`a gateway in front of a host with the ${protocol} protocol passes`, { ignore }, async () => {
     await using host = startGateway({ keys: [{ name: "front", key: { env: "UPSTREAM_KEY" } }] }, OPTIONS);
     await using front = startGateway(
-      fileOf({ vendor, base_url: host.url + path, api_key: { env: "UPSTREAM_KEY" } }, {
+      fileOf(upstream(vendor, host.url, { base_url: host.url + path }), {
         model: "sluice/echo",
         protocol,
       }),

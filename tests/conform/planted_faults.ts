@@ -16,8 +16,19 @@ export interface PlantedFault {
 
 const without = (pattern: RegExp) => (list: string[]) => list.filter((event) => !pattern.test(event));
 const swap = (from: RegExp, to: string) => (list: string[]) => list.map((event) => event.replace(from, to));
+/** Replaces text in the events that match a pattern. */
+const swapIn = (pattern: RegExp, ...[from, to]: [from: RegExp, to: string]) => (list: string[]) =>
+  list.map((event) => pattern.test(event) ? event.replace(from, to) : event);
 const twice = (pattern: RegExp) => (list: string[]) =>
   list.flatMap((event) => pattern.test(event) ? [event, event] : [event]);
+
+/** Adds one token to the prompt and the total of a usage with these members. */
+function moreTokens(prompt: string, completion: string, total: string) {
+  const usage = new RegExp(`"${prompt}":(\\d+),"${completion}":(\\d+),"${total}":(\\d+)`);
+  const one = (_: string, asked: string, answered: string, both: string) =>
+    `"${prompt}":${+asked + 1},"${completion}":${answered},"${total}":${+both + 1}`;
+  return (list: string[]) => list.map((event) => event.replace(usage, one));
+}
 
 /** Moves the first matching event to the front. */
 const first = (pattern: RegExp) => (list: string[]) =>
@@ -127,15 +138,7 @@ const CHAT: PlantedFault[] = [
   chat(
     "other tokens in a stream than in a whole answer",
     ["stream.same"],
-    events((list) =>
-      list.map((event) =>
-        event.replace(
-          /"prompt_tokens":(\d+),"completion_tokens":(\d+),"total_tokens":(\d+)/,
-          (_, prompt, completion, total) =>
-            `"prompt_tokens":${+prompt + 1},"completion_tokens":${completion},"total_tokens":${+total + 1}`,
-        )
-      )
-    ),
+    events(moreTokens("prompt_tokens", "completion_tokens", "total_tokens")),
   ),
   chat("keep-alives as data", [
     "stream.lines",
@@ -267,23 +270,17 @@ const RESPONSES: PlantedFault[] = [
   responses(
     "no usage at the end",
     ["stream.usage", "stream.same"],
-    events((list) =>
-      list.map((event) =>
-        event.startsWith("event: response.completed")
-          ? event.replace(/"usage":\{.*?\}.*?\}.*?\}/, '"usage":null')
-          : event
-      )
-    ),
+    events(swapIn(/^event: response.completed/, /"usage":\{.*?\}.*?\}.*?\}/, '"usage":null')),
   ),
   responses(
     "an empty output at the end",
     ["stream.whole"],
-    events((list) =>
-      list.map((event) =>
-        event.startsWith("event: response.completed")
-          ? event.replace(/"output":\[.*\],"parallel_tool_calls"/, '"output":[],"parallel_tool_calls"')
-          : event
-      )
+    events(
+      swapIn(
+        /^event: response.completed/,
+        /"output":\[.*\],"parallel_tool_calls"/,
+        '"output":[],"parallel_tool_calls"',
+      ),
     ),
   ),
   responses("output_index from 1", ["stream.items"], events(swap(/"output_index":0/, '"output_index":1'))),
@@ -343,13 +340,7 @@ const MESSAGES: PlantedFault[] = [
   messages(
     "no usage at the start",
     ["stream.start_usage"],
-    events((list) =>
-      list.map((event) =>
-        event.startsWith("event: message_start")
-          ? event.replace(/"usage":\{[^}]*(\{[^}]*\}[^}]*)*\}/, '"other":{}')
-          : event
-      )
-    ),
+    events(swapIn(/^event: message_start/, /"usage":\{[^}]*(\{[^}]*\}[^}]*)*\}/, '"other":{}')),
   ),
   messages("an index with a gap", ["stream.blocks", "stream.same"], events(swap(/"index":0/, '"index":1'))),
   messages("a block that never stops", ["stream.blocks"], events(without(/^event: content_block_stop/))),
@@ -493,9 +484,7 @@ const GEMINI: PlantedFault[] = [
   gemini(
     "a last event without content",
     ["stream.content"],
-    events((list) =>
-      list.map((event) => event.includes("finishReason") ? event.replace(/"content":\{.*?\]\S*?\},/, "") : event)
-    ),
+    events(swapIn(/finishReason/, /"content":\{.*?\]\S*?\},/, "")),
   ),
   gemini("two finish reasons", ["stream.finish"], events(twice(/"finishReason"/))),
   gemini("no finish reason", ["stream.finish"], events(swap(/"finishReason":"STOP",/, ""))),
@@ -506,15 +495,7 @@ const GEMINI: PlantedFault[] = [
   gemini(
     "other tokens in a stream than in a whole answer",
     ["stream.same"],
-    events((list) =>
-      list.map((event) =>
-        event.replace(
-          /"promptTokenCount":(\d+),"candidatesTokenCount":(\d+),"totalTokenCount":(\d+)/,
-          (_, prompt, completion, total) =>
-            `"promptTokenCount":${+prompt + 1},"candidatesTokenCount":${completion},"totalTokenCount":${+total + 1}`,
-        )
-      )
-    ),
+    events(moreTokens("promptTokenCount", "candidatesTokenCount", "totalTokenCount")),
   ),
   gemini("a tool that is not the forced one", ["tools.forced"], (passing) => {
     if (!/allowedFunctionNames/.test(JSON.stringify(passing.request))) return;

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes
 import { formatUsd } from "../../lib/billing/money.ts";
 import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
 import { type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { plainUpstream } from "../support/plain_model.ts";
 import { type Browser, csrfOf, signedIn, startConsole } from "./browser.ts";
 
 /** The embedded model repeats it. */
@@ -250,9 +251,8 @@ Deno.test("the playground shows text before the answer is over, and an answer th
     });
     return new Response(body, { headers: { "content-type": "text/event-stream" } });
   });
-  const base_url = `http://127.0.0.1:${upstream.addr.port}/v1`;
   await using gateway = startConsole({
-    upstreams: { one: { vendor: "openai-compatible", base_url } },
+    upstreams: { one: plainUpstream(`http://127.0.0.1:${upstream.addr.port}`) },
     models: [row("acme/one", [{ upstream: "one", model: "one" }])],
   });
   const browser = await signedIn(gateway);
@@ -281,9 +281,8 @@ Deno.test("an operator who leaves the playground gives the request up", async ()
     request.signal.addEventListener("abort", () => gone.resolve());
     return gone.promise.then(() => new Response(null, { status: 500 }));
   });
-  const base_url = `http://127.0.0.1:${slow.addr.port}/v1`;
   await using gateway = startConsole({
-    upstreams: { slow: { vendor: "openai-compatible", base_url } },
+    upstreams: { slow: plainUpstream(`http://127.0.0.1:${slow.addr.port}`) },
     models: [row("acme/slow", [{ upstream: "slow", model: "one" }])],
   });
   const browser = await signedIn(gateway);

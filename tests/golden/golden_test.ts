@@ -36,7 +36,8 @@ Deno.test("golden files cover every pair of protocols", () => {
 });
 
 Deno.test("every protocol has the common request cases", () => {
-  const others = "parallel_tools orphans tool_choice schemas format sampling images_in_results cache_marks refused";
+  const others =
+    "turns tools parallel_tools orphans tool_choice schemas format sampling images_in_results cache_marks refused";
   const everywhere = [...EVERY_PAIR, ...others.split(" ")];
   for (const from of ["chat", "responses", "messages"]) {
     const names = REQUESTS.filter((request) => request.from === from).map(({ name }) => name);

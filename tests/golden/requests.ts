@@ -52,7 +52,7 @@ function readObject(url: URL): JsonObject {
 
 /** Cases that show every pair of protocols. */
 export const EVERY_PAIR: readonly string[] = [
-  ...["text", "system", "turns", "tools", "media", "reasoning_depth", "reasoning_replay", "hosted_tools", "others"],
+  ...["text", "system", "media", "reasoning_depth", "reasoning_replay", "hosted_tools", "others"],
 ];
 
 /**

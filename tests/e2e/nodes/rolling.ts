@@ -139,7 +139,7 @@ export function startTraffic(origin: string, { load, mix }: { load: Load; mix: M
     const { status, headers } = response;
     const id = headers.get("x-request-id")?.replace("req_", "") ?? "";
     const isRefused = (kind === "limited" || kind === "slots" || kind === "budget") && status === 429;
-    if (isRefused || kind !== "echo" && isStarved(status, text)) return void answered.push({ kind, id, status });
+    if (isRefused || isStarved(status, text)) return void answered.push({ kind, id, status });
     const isStream = kind === "slots";
     const reported = isStream ? /"sluice_cost":"([^"]*)"/.exec(text)?.[1] : headers.get("x-sluice-cost");
     if (status !== 200 || typeof reported !== "string" || isStream && !text.endsWith("data: [DONE]\n\n")) {
@@ -227,6 +227,8 @@ export function assertServed(
   { load, traffic, counter }: { load: Load; traffic: Traffic; counter: Counter },
 ): RolloutFigures {
   assertEquals(traffic.faults.slice(0, 5), []);
+  const starved = traffic.answered.filter(({ status }) => status === 503);
+  assertLess(starved.length, traffic.answered.length / 10);
   const unpaid = load.requests.filter(({ paid }) => paid === undefined);
   const unhappy = unpaid.filter(({ status = 0, refusal = "" }) => !isStarved(status, refusal));
   assertEquals(unhappy.slice(0, 5), []);
