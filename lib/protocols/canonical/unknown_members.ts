@@ -22,14 +22,11 @@ export type InnerNames = Readonly<Record<string, ReadonlySet<string>>>;
  * @param inner names of members that are modelled inside objects
  * @param more members to add, if they are defined
  */
-export function collectUnknownMembers(
+export function unknownIn(
   from: Protocol,
   object: JsonObject,
-  { modelled, inner = NOTHING, more = NOTHING }: {
-    modelled: ReadonlySet<string>;
-    inner?: InnerNames;
-    more?: JsonObject;
-  },
+  modelled: ReadonlySet<string>,
+  { inner = NOTHING, more = NOTHING }: { inner?: InnerNames; more?: JsonObject } = NOTHING,
 ): { unknownMembers?: UnknownMembers } {
   let collected: [string, Json | undefined][] | undefined;
   for (const name in object) {
@@ -38,7 +35,7 @@ export function collectUnknownMembers(
   for (const name in inner) {
     const value = object[name];
     if (!isObject(value)) continue;
-    const { unknownMembers } = collectUnknownMembers(from, value, { modelled: inner[name] ?? NO_NAMES });
+    const { unknownMembers } = unknownIn(from, value, inner[name] ?? NO_NAMES);
     if (unknownMembers !== undefined) (collected ??= []).push([name, unknownMembers.members]);
   }
   for (const name in more) {

@@ -2,12 +2,11 @@
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import { callSignatureId, chatCallSignature, readEnvelope, signatureBlock } from "../canonical/signature.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
-import type { InnerNames } from "../canonical/unknown_members.ts";
+import { type InnerNames, unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
-import { unknownIn } from "./members.ts";
 import { readContent } from "./read_parts.ts";
 import { INNER_REASONING_MEMBERS, readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
@@ -92,9 +91,10 @@ function messageOf(
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
   const { unknownMembers } = unknownIn(
+    "chat",
     message,
     last === undefined ? readMembers.unmarked : readMembers.marked,
-    readMembers.inner,
+    readMembers,
   );
   return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
 }
@@ -166,7 +166,7 @@ function readSignedCall(call: JsonObject, state: ReadState): ContentBlock {
       arguments: stringOf(custom.input) ?? "",
       custom: true,
       ...readCacheMark(call),
-      ...unknownIn(call, CALL_MEMBERS, CUSTOM_CALL_MEMBERS),
+      ...unknownIn("chat", call, CALL_MEMBERS, { inner: CUSTOM_CALL_MEMBERS }),
     };
   }
   const inner = objectOf(call.function) ?? {};
@@ -176,7 +176,7 @@ function readSignedCall(call: JsonObject, state: ReadState): ContentBlock {
     name: stringOf(inner.name) ?? "",
     arguments: stringOf(inner.arguments) ?? "",
     ...readCacheMark(call),
-    ...unknownIn(call, CALL_MEMBERS, FUNCTION_MEMBERS),
+    ...unknownIn("chat", call, CALL_MEMBERS, { inner: FUNCTION_MEMBERS }),
   };
 }
 
@@ -189,7 +189,7 @@ function readFunctionCall(call: JsonObject, index: number, state: ReadState): Co
     id,
     name,
     arguments: stringOf(call.arguments) ?? "",
-    ...unknownIn(call, FUNCTION_CALL_MEMBERS),
+    ...unknownIn("chat", call, FUNCTION_CALL_MEMBERS),
   };
 }
 

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, present, stringOf } from "../members.ts";
-import { unknownIn } from "./members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 
 const PART_MEMBERS = new Set(["type", "cache_control"]);
 const TEXT_MEMBERS = new Set(["type", "text", "cache_control"]);
@@ -37,21 +37,21 @@ function readPart(part: JsonObject, path: string, permissions: ClientPermissions
         type: "text",
         text: stringOf(part.text) ?? "",
         ...readCacheMark(part),
-        ...unknownIn(part, TEXT_MEMBERS),
+        ...unknownIn("chat", part, TEXT_MEMBERS),
       };
     case "refusal":
       return {
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...readCacheMark(part),
-        ...unknownIn(part, REFUSAL_MEMBERS),
+        ...unknownIn("chat", part, REFUSAL_MEMBERS),
       };
     case "image_url":
       return {
         type: "media",
         media: decodeMedia(() => readMediaUrl(stringOf(objectOf(part.image_url)?.url) ?? ""), `${path}.image_url.url`),
         ...readCacheMark(part),
-        ...unknownIn(part, PART_MEMBERS, IMAGE_MEMBERS),
+        ...unknownIn("chat", part, PART_MEMBERS, { inner: IMAGE_MEMBERS }),
       };
     case "file":
       return readFile(part, `${path}.file`, permissions);
@@ -88,6 +88,6 @@ function readFile(part: JsonObject, path: string, permissions: ClientPermissions
     media: decodeMedia(() => readMediaUrl(data), `${path}.file_data`),
     ...present({ name: stringOf(file.filename) }),
     ...readCacheMark(part),
-    ...unknownIn(part, PART_MEMBERS, FILE_MEMBERS),
+    ...unknownIn("chat", part, PART_MEMBERS, { inner: FILE_MEMBERS }),
   };
 }

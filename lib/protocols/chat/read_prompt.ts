@@ -7,11 +7,11 @@ import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { readOutputFormat } from "../openai_settings.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
-import { unknownIn, usesLegacyFunctions } from "./members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { readMessages } from "./read_messages.ts";
 import { runToEnd } from "../../scheduler.ts";
 import { readReasoningOptions } from "./read_reasoning_options.ts";
-import { readToolChoice, readTools } from "./read_tools.ts";
+import { readToolChoice, readTools, usesLegacyFunctions } from "./read_tools.ts";
 
 /** Members of the body that the canonical form models. */
 const MODELLED = new Set(
@@ -78,7 +78,7 @@ function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
     stream,
-    ...unknownIn(body, endUser === undefined ? MODELLED_USER : MODELLED, INNER),
+    ...unknownIn("chat", body, endUser === undefined ? MODELLED_USER : MODELLED, { inner: INNER }),
   };
 }
 

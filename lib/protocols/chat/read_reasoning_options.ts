@@ -6,7 +6,7 @@ import type { Effort, Reasoning } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf } from "../members.ts";
-import { unknownIn } from "./members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 
 const OPTION_MEMBERS = new Set(["effort", "max_tokens", "enabled", "exclude"]);
 
@@ -35,7 +35,7 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
       effort,
       display: readDisplay(body, options),
     }),
-    ...unknownIn(options, OPTION_MEMBERS),
+    ...unknownIn("chat", options, OPTION_MEMBERS),
   };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
 }

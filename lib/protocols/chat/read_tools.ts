@@ -6,12 +6,17 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { readFunction } from "../openai_settings.ts";
 import type { ToolList } from "../plain_contents.ts";
-import { unknownIn, usesLegacyFunctions } from "./members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 
 const TOOL_MEMBERS = new Set(["type", "cache_control"]);
 const FUNCTION_MEMBERS = new Set(["name", "description", "parameters", "strict"]);
 const NESTED_FUNCTION_MEMBERS = { function: new Set([...FUNCTION_MEMBERS, "cache_control"]) };
 const NESTED_CUSTOM_MEMBERS = { custom: new Set(["name", "description", "format"]) };
+
+/** True for a request with the deprecated `functions`, whose answer has a `function_call`. */
+export function usesLegacyFunctions(body: JsonObject): boolean {
+  return Array.isArray(body.functions);
+}
 
 /** Reads `tools`, or the deprecated `functions`. @throws {GatewayError} `invalid`, if there are both */
 export function readTools(body: JsonObject): Tool[] {
@@ -19,7 +24,10 @@ export function readTools(body: JsonObject): Tool[] {
   if (objectsOf(body.tools).length > 0) {
     throw new GatewayError("invalid", "Cannot use functions together with tools", { param: "functions" });
   }
-  return objectsOf(body.functions).map((value) => ({ ...readFunction(value), ...unknownIn(value, FUNCTION_MEMBERS) }));
+  return objectsOf(body.functions).map((value) => ({
+    ...readFunction(value),
+    ...unknownIn("chat", value, FUNCTION_MEMBERS),
+  }));
 }
 
 /**
@@ -46,7 +54,7 @@ function readFunctionTool(tool: JsonObject): Tool {
     ...readFunction(inner),
     ...readCacheMark(inner),
     ...readCacheMark(tool),
-    ...unknownIn(tool, TOOL_MEMBERS, NESTED_FUNCTION_MEMBERS),
+    ...unknownIn("chat", tool, TOOL_MEMBERS, { inner: NESTED_FUNCTION_MEMBERS }),
   };
 }
 
@@ -57,7 +65,7 @@ function readCustom(tool: JsonObject): Tool {
     name: stringOf(inner.name) ?? "",
     ...present({ description: stringOf(inner.description), format: formatOf(objectOf(inner.format)) }),
     ...readCacheMark(tool),
-    ...unknownIn(tool, TOOL_MEMBERS, NESTED_CUSTOM_MEMBERS),
+    ...unknownIn("chat", tool, TOOL_MEMBERS, { inner: NESTED_CUSTOM_MEMBERS }),
   };
 }
 

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
 import { withoutText, writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning, keepCallSignature, writeAnnotation, writeReasoningText } from "./write_reply.ts";
-import { usesLegacyFunctions } from "./members.ts";
+import { usesLegacyFunctions } from "./read_tools.ts";
 
 /** Writes the deltas of one message. */
 export interface DeltaWriter {

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
 import { writeCall } from "./write_parts.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import { usesLegacyFunctions } from "./members.ts";
+import { usesLegacyFunctions } from "./read_tools.ts";
 import { writeUsage } from "./chat_usage.ts";
 
 /** Writes a `chat.completion` object. */

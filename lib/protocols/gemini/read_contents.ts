@@ -1,6 +1,6 @@
 /** Reads the system instruction and the contents of a request as messages. */
 import type { ContentBlock, Message } from "../canonical/types.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { isObject, type Json, type JsonObject, writeEach } from "../../json/mod.ts";
 import type { PrewrittenJson } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
@@ -44,7 +44,7 @@ function* readContent(
   const kept = read.filter((block) => !isEmpty(block));
   const blocks = kept.length > 0 ? kept : read.slice(0, 1);
   if (blocks.length === 0) return undefined;
-  const unknown = collectUnknownMembers("gemini", content, { modelled: CONTENT_MEMBERS });
+  const unknown = unknownIn("gemini", content, CONTENT_MEMBERS);
   return { role: isModel ? "assistant" : "user", blocks, ...unknown };
 }
 

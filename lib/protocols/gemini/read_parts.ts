@@ -2,7 +2,7 @@
 import { callSignatureId, GOOGLE_ISSUER, signatureBlock } from "../canonical/signature.ts";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
@@ -155,7 +155,7 @@ function readCall(
     id: calls.begin(name, nonEmptyStringOf(call.id)),
     name,
     arguments: texts?.get(args) ?? writeJson(args),
-    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART_MEMBERS, inner: CALL_MEMBERS }),
+    ...unknownIn("gemini", part, TEXT_PART_MEMBERS, { inner: CALL_MEMBERS }),
   };
 }
 
@@ -178,7 +178,7 @@ function readResult(
     callId: context.calls.end(name, nonEmptyStringOf(result.id)),
     blocks: [...(text === "" ? [] : [{ type: "text" as const, text }]), ...media],
     ...(isError && { isError }),
-    ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART_MEMBERS, inner: RESULT_MEMBERS }),
+    ...unknownIn("gemini", part, TEXT_PART_MEMBERS, { inner: RESULT_MEMBERS }),
   };
 }
 
@@ -204,13 +204,13 @@ function readOtherPart(part: JsonObject, path: string, context: GeminiReadContex
     const media = inline === undefined ? readFile(holder, path) : readInline(inline, path);
     if ((media.mediaType ?? "image/").startsWith("image/")) context.images++;
     const name = nonEmptyStringOf(holder.displayName);
-    const unknown = collectUnknownMembers("gemini", part, { modelled: MEDIA_PART_MEMBERS });
+    const unknown = unknownIn("gemini", part, MEDIA_PART_MEMBERS);
     return [{ type: "media", media, ...(name !== undefined && { name }), ...unknown }];
   }
   const text = stringOf(part.text);
   if (text !== undefined) {
     if (text === "" && part.thoughtSignature !== undefined) return [];
-    return [{ type: "text", text, ...collectUnknownMembers("gemini", part, { modelled: TEXT_PART_MEMBERS }) }];
+    return [{ type: "text", text, ...unknownIn("gemini", part, TEXT_PART_MEMBERS) }];
   }
   const { thoughtSignature: _, ...value } = part;
   if (Object.values(value).every((member) => member === null || member === undefined)) return [];

@@ -1,6 +1,6 @@
 /** Reads the tools and the tool choice of a Gemini request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { checkCount } from "../fields.ts";
@@ -41,7 +41,7 @@ function readDeclaration(declaration: JsonObject): Tool {
     name: stringOf(declaration.name) ?? "",
     ...(description !== undefined && { description }),
     ...(parameters !== undefined && { parameters }),
-    ...collectUnknownMembers("gemini", declaration, { modelled: DECLARATION_MEMBERS }),
+    ...unknownIn("gemini", declaration, DECLARATION_MEMBERS),
   };
 }
 

@@ -2,9 +2,9 @@
 import { Buffer } from "node:buffer";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import { readCacheMark } from "../canonical/cache_mark.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { readSignature } from "../canonical/signature.ts";
-import type { CacheMark, Citation, ContentBlock, Media, Message, UnknownMembers } from "../canonical/types.ts";
+import type { CacheMark, Citation, ContentBlock, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeEach, writeJson } from "../../json/mod.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
@@ -30,11 +30,6 @@ export interface ReadContext {
 export function readObject(value: Json | undefined, param: string): JsonObject {
   if (isObject(value)) return value;
   throw new GatewayError("invalid", `Invalid value for ${param}: expected an object`, { param });
-}
-
-/** Returns the members that the canonical form does not model, for spreading. */
-export function unknownIn(object: JsonObject, modelled: ReadonlySet<string>): { unknownMembers?: UnknownMembers } {
-  return collectUnknownMembers("messages", object, { modelled });
 }
 
 /** Reads and counts the cache mark of an object. Returns it for spreading. */
@@ -64,7 +59,7 @@ export function readMessages(value: Json | undefined, context: ReadContext): Mes
   return objectsOf(value).map((message, index) => ({
     role: message.role === "assistant" || message.role === "system" ? message.role : "user",
     blocks: readContent(message.content, `messages[${index}].content`, context),
-    ...unknownIn(message, MESSAGE_MEMBERS),
+    ...unknownIn("messages", message, MESSAGE_MEMBERS),
   }));
 }
 
@@ -96,7 +91,7 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
         type: "media",
         media: readSource(block.source, `${path}.source`),
         ...readCache(block, context),
-        ...unknownIn(block, IMAGE_MEMBERS),
+        ...unknownIn("messages", block, IMAGE_MEMBERS),
       };
     case "document":
       return readDocument(block, path, context);
@@ -109,7 +104,7 @@ function readBlock(block: JsonObject, path: string, context: ReadContext): Conte
         blocks: readResult(block.content, `${path}.content`, context),
         ...present({ isError: booleanOf(block.is_error) }),
         ...readCache(block, context),
-        ...unknownIn(block, TOOL_RESULT_MEMBERS),
+        ...unknownIn("messages", block, TOOL_RESULT_MEMBERS),
       };
     case "thinking":
       return readThinking(block);
@@ -136,7 +131,7 @@ function readToolUse(block: JsonObject, path: string, context: ReadContext): Con
     name: stringOf(block.name) ?? "",
     arguments: context.texts?.get(input) ?? writeJson(input),
     ...readCache(block, context),
-    ...unknownIn(block, TOOL_USE_MEMBERS),
+    ...unknownIn("messages", block, TOOL_USE_MEMBERS),
   };
 }
 
@@ -149,7 +144,13 @@ function readText(block: JsonObject, path: string, context: ReadContext): Conten
     });
   }
   const citations = objectsOf(block.citations).map((value): Citation => ({ from: "messages", value }));
-  return { type: "text", text, ...(citations.length > 0 && { citations }), ...mark, ...unknownIn(block, TEXT_MEMBERS) };
+  return {
+    type: "text",
+    text,
+    ...(citations.length > 0 && { citations }),
+    ...mark,
+    ...unknownIn("messages", block, TEXT_MEMBERS),
+  };
 }
 
 function readThinking(block: JsonObject): ContentBlock {
@@ -161,7 +162,7 @@ function readThinking(block: JsonObject): ContentBlock {
     text,
     ...(signature !== undefined &&
       { ...(text === "" && { hidden: true }), signature: readSignature(signature, "anthropic") }),
-    ...unknownIn(block, THINKING_MEMBERS),
+    ...unknownIn("messages", block, THINKING_MEMBERS),
   };
 }
 
@@ -183,7 +184,7 @@ function readDocument(block: JsonObject, path: string, context: ReadContext): Co
     media: readDocumentSource(source, `${path}.source`),
     ...present({ name: stringOf(block.title) }),
     ...readCache(block, context),
-    ...unknownIn(block, DOCUMENT_MEMBERS),
+    ...unknownIn("messages", block, DOCUMENT_MEMBERS),
   };
 }
 

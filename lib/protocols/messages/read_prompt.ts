@@ -1,7 +1,7 @@
 /** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
 import { effortOf } from "../canonical/effort.ts";
 import type { OutputFormat, Prompt, Reasoning, UnknownMembers } from "../canonical/types.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isObject, type JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
@@ -98,7 +98,7 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
   if (!isObject(thinking)) return effort === undefined ? undefined : { effort };
   const { type, display } = thinking;
   const unmodelled = {
-    ...collectUnknownMembers("messages", thinking, { modelled: THINKING_MEMBERS }).unknownMembers?.members,
+    ...unknownIn("messages", thinking, THINKING_MEMBERS).unknownMembers?.members,
   };
   const isModelled = display === "summarized" || display === "omitted";
   // With `between_tools` the model reports progress but does not think, which other protocols call `off`.
@@ -127,11 +127,9 @@ function readFormat({ output_config: config, output_format: olderFormat }: JsonO
 
 /** Returns the unknown members of a body, and those inside objects that are partly modelled. */
 function unknownMembersOf(body: JsonObject): UnknownMembers | undefined {
-  return collectUnknownMembers("messages", body, {
-    // A list of fallbacks is a feature of the gateway; any other value is for the vendor.
-    modelled: Array.isArray(body.fallbacks) ? MODELLED_WITH_FALLBACKS : MODELLED,
-    inner: INNER_MEMBERS,
-  }).unknownMembers;
+  // A list of fallbacks is a feature of the gateway; any other value is for the vendor.
+  const modelled = Array.isArray(body.fallbacks) ? MODELLED_WITH_FALLBACKS : MODELLED;
+  return unknownIn("messages", body, modelled, { inner: INNER_MEMBERS }).unknownMembers;
 }
 
 function unknownMembersFrom(members: JsonObject): UnknownMembers | undefined {

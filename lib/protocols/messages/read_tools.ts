@@ -1,8 +1,9 @@
 /** Reads the tools and the tool choice of a messages request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectsOf, present, stringOf } from "../members.ts";
-import { readCache, type ReadContext, readObject, unknownIn } from "./read_content.ts";
+import { readCache, type ReadContext, readObject } from "./read_content.ts";
 
 const TOOL_MEMBERS = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 
@@ -19,7 +20,7 @@ export function readTools(value: Json | undefined, context: ReadContext): Tool[]
       parameters: readObject(tool.input_schema, `tools[${index}].input_schema`),
       ...present({ description: stringOf(tool.description), strict: booleanOf(tool.strict) }),
       ...mark,
-      ...unknownIn(tool, TOOL_MEMBERS),
+      ...unknownIn("messages", tool, TOOL_MEMBERS),
     };
   });
 }

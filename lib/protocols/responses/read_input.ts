@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { readContent } from "./read_parts.ts";
 import { textsOf } from "./read_reasoning.ts";
 
@@ -114,13 +114,12 @@ function readMessage(item: JsonObject, path: string, permissions: ClientPermissi
     case "assistant":
       return { kind: "assistant", blocks: keepItemMembers(blocks, item) };
     case "user":
-      return { kind: "user", blocks, ...collectUnknownMembers("responses", item, { modelled: MESSAGE_MEMBERS }) };
+      return { kind: "user", blocks, ...unknownIn("responses", item, MESSAGE_MEMBERS) };
     default:
       return {
         kind: "system",
         blocks,
-        ...collectUnknownMembers("responses", item, {
-          modelled: MESSAGE_MEMBERS,
+        ...unknownIn("responses", item, MESSAGE_MEMBERS, {
           more: { role: item.role === "system" ? undefined : item.role },
         }),
       };
@@ -132,7 +131,7 @@ function readMessage(item: JsonObject, path: string, permissions: ClientPermissi
  * one message may have several items.
  */
 function keepItemMembers(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
-  const { unknownMembers } = collectUnknownMembers("responses", item, { modelled: MESSAGE_MEMBERS });
+  const { unknownMembers } = unknownIn("responses", item, MESSAGE_MEMBERS);
   const [first, ...others] = blocks;
   if (unknownMembers === undefined || first === undefined) return blocks;
   const members = { ...first.unknownMembers?.members, item: unknownMembers.members };
@@ -148,7 +147,7 @@ function readCall(item: JsonObject, custom: boolean): ContentBlockOf<"tool_call"
     arguments: stringOf(custom ? item.input : item.arguments) ?? "",
     ...(custom && { custom: true }),
     ...(namespace !== undefined && { namespace }),
-    ...collectUnknownMembers("responses", item, { modelled: custom ? CUSTOM_CALL_MEMBERS : CALL_MEMBERS }),
+    ...unknownIn("responses", item, custom ? CUSTOM_CALL_MEMBERS : CALL_MEMBERS),
   };
 }
 
@@ -162,7 +161,7 @@ function readResult(
     callId: stringOf(item.call_id) ?? "",
     blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permissions),
     ...(item.type === "custom_tool_call_output" && { custom: true }),
-    ...collectUnknownMembers("responses", item, { modelled: RESULT_MEMBERS }),
+    ...unknownIn("responses", item, RESULT_MEMBERS),
   };
 }
 
@@ -185,6 +184,6 @@ function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
     text,
     ...(hidden && { hidden }),
     ...(read !== undefined && { signature: read.signature }),
-    ...collectUnknownMembers("responses", item, { modelled: REASONING_MEMBERS, more: unmodelled }),
+    ...unknownIn("responses", item, REASONING_MEMBERS, { more: unmodelled }),
   };
 }

@@ -8,7 +8,7 @@ import type { ClientPermissions } from "../codec.ts";
 import { checkCount } from "../fields.ts";
 import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 
 const TEXT_MEMBERS = new Set(["type", "text", "annotations", "cache_control"]);
 const REFUSAL_MEMBERS = new Set(["type", "refusal", "cache_control"]);
@@ -55,7 +55,7 @@ function readPart(part: JsonObject, path: string, permissions: ClientPermissions
         text: stringOf(part.text) ?? "",
         ...(citations.length > 0 && { citations }),
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: TEXT_MEMBERS }),
+        ...unknownIn("responses", part, TEXT_MEMBERS),
       };
     }
     case "refusal":
@@ -63,14 +63,14 @@ function readPart(part: JsonObject, path: string, permissions: ClientPermissions
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: REFUSAL_MEMBERS }),
+        ...unknownIn("responses", part, REFUSAL_MEMBERS),
       };
     case "input_image":
       return {
         type: "media",
         media: readImage(part, path),
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: IMAGE_MEMBERS }),
+        ...unknownIn("responses", part, IMAGE_MEMBERS),
       };
     case "input_file": {
       const media = readFile(part, path);
@@ -80,7 +80,7 @@ function readPart(part: JsonObject, path: string, permissions: ClientPermissions
         media,
         ...(name !== undefined && { name }),
         ...cache,
-        ...collectUnknownMembers("responses", part, { modelled: FILE_MEMBERS }),
+        ...unknownIn("responses", part, FILE_MEMBERS),
       };
     }
     case "input_audio":

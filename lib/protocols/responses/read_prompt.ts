@@ -10,7 +10,7 @@ import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
 import { LOGPROBS } from "./include.ts";
 import { readInput, readInstructions } from "./read_input.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
@@ -82,8 +82,7 @@ function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
       fallbacks: fallbacks.length > 0 ? fallbacks : undefined,
       user: stringOf(body.user) ?? stringOf(body.safety_identifier),
     }),
-    ...collectUnknownMembers("responses", body, {
-      modelled: BODY_MEMBERS,
+    ...unknownIn("responses", body, BODY_MEMBERS, {
       more: { include: otherIncludes(body), text: otherText(body) },
     }),
   };
@@ -130,8 +129,7 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
       display: summary === undefined ? undefined : "summarized" as const,
       encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
     }),
-    ...collectUnknownMembers("responses", withoutNulls(value), {
-      modelled: REASONING_MEMBERS,
+    ...unknownIn("responses", withoutNulls(value), REASONING_MEMBERS, {
       // `auto` is the default kind of summary.
       more: { summary: summary === "auto" ? undefined : summary },
     }),

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import { checkCount } from "../fields.ts";
 import { objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { readFunction } from "../openai_settings.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 
 const FUNCTION_MEMBERS = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);
 const CUSTOM_MEMBERS = new Set(["type", "name", "description", "format", "cache_control"]);
@@ -45,7 +45,7 @@ function readTool(tool: JsonObject, context: ToolContext = {}): Tool[] {
         ...readFunction(tool),
         ...present({ namespace }),
         ...readCacheMark(tool),
-        ...collectUnknownMembers("responses", tool, { modelled: FUNCTION_MEMBERS, more }),
+        ...unknownIn("responses", tool, FUNCTION_MEMBERS, { more }),
       }];
     case "custom":
       return [{
@@ -53,10 +53,10 @@ function readTool(tool: JsonObject, context: ToolContext = {}): Tool[] {
         name,
         ...present({ description: stringOf(tool.description), format: objectOf(tool.format), namespace }),
         ...readCacheMark(tool),
-        ...collectUnknownMembers("responses", tool, { modelled: CUSTOM_MEMBERS, more }),
+        ...unknownIn("responses", tool, CUSTOM_MEMBERS, { more }),
       }];
     case "namespace": {
-      const { unknownMembers } = collectUnknownMembers("responses", tool, { modelled: NAMESPACE_MEMBERS });
+      const { unknownMembers } = unknownIn("responses", tool, NAMESPACE_MEMBERS);
       const inside = { ...more, ...(unknownMembers !== undefined && { namespace: unknownMembers.members }) };
       return objectsOf(tool.tools).flatMap((inner) => readTool(inner, { namespace: name, more: inside }));
     }
@@ -65,7 +65,7 @@ function readTool(tool: JsonObject, context: ToolContext = {}): Tool[] {
         type: "hosted",
         from: "responses",
         value: tool,
-        ...collectUnknownMembers("responses", {}, { modelled: FUNCTION_MEMBERS, more: more ?? {} }),
+        ...unknownIn("responses", {}, FUNCTION_MEMBERS, { more }),
       }];
   }
 }

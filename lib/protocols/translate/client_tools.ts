@@ -14,7 +14,7 @@ import {
   type Tool,
   type ToolChoice,
 } from "../canonical/types.ts";
-import { collectUnknownMembers } from "../canonical/unknown_members.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { isObject, type JsonObject, parseJson, writeJson } from "../../json/mod.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
@@ -73,7 +73,7 @@ function asFunction(
     description: describe(tool.value),
     parameters,
     ...readCacheMark(tool.value),
-    ...collectUnknownMembers(tool.from, tool.value, { modelled, more: tool.unknownMembers?.members ?? {} }),
+    ...unknownIn(tool.from, tool.value, modelled, { more: tool.unknownMembers?.members ?? {} }),
   };
 }
 

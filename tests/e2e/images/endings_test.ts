@@ -183,7 +183,7 @@ Deno.test("a client that disconnects before its images pays for them, unless its
       });
       const { drains } = gateway.gateway;
       const draining = Promise.withResolvers<void>();
-      const begin = drains.begin;
+      const begin = drains.begin.bind(drains);
       drains.begin = (done, most) => {
         draining.resolve();
         return begin(done, most);
