@@ -1,14 +1,5 @@
 /** Adapts a client's prompt to the capabilities of a target, and restores the answer for the client. */
-import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import {
-  asksForJson,
-  type ContentBlock,
-  type Machine,
-  type Prompt,
-  type Protocol,
-  type ReplyEvent,
-} from "../canonical/types.ts";
-import { GatewayError } from "../../errors.ts";
+import { asksForJson, type ContentBlock, type Machine, type Prompt, type ReplyEvent } from "../canonical/types.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
 import { replaceClientTools } from "./client_tools.ts";
@@ -24,6 +15,7 @@ import {
   legalizeCallIds,
   moveMediaOutOfResults,
 } from "./fit_content.ts";
+import { checkCounts, fitSampling } from "./fit_sampling.ts";
 import { fitSchemas } from "./fit_schemas.ts";
 import { orderMessages } from "./order_messages.ts";
 import { chainMachines, dropTrailingSignatures, normalizeFinish } from "./restore_answer.ts";
@@ -40,9 +32,8 @@ import { renameTools } from "./tool_names.ts";
  */
 export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
   const { dialect, dropped } = target;
-  if (original.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
+  checkCounts(original, target);
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
-  checkOneAnswer(original);
   let prompt = fitSampling(original, target);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   let restoreItems: (() => Machine<ReplyEvent, ReplyEvent>) | undefined;
@@ -109,45 +100,6 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   };
 }
 
-/** Checks that the client asks for one answer. @throws {GatewayError} `invalid`, if not */
-function checkOneAnswer({ n = 1, protocol }: Prompt): void {
-  if (n <= 1) return;
-  throw new GatewayError("invalid", `Cannot return ${n} answers: this model returns one per request`, {
-    param: PARAMETER_NAMES[protocol].n,
-  });
-}
-
-/** Protocols of OpenAI, which have log probabilities in the same form. */
-const LOGPROBS_PROTOCOLS: ReadonlySet<Protocol> = new Set(["chat", "responses"]);
-
-/**
- * Removes sampling parameters without an effect, and the request for log probabilities unless client and target have
- * them in the same form.
- */
-function fitSampling(prompt: Prompt, { protocol, row, dropped }: AdaptTarget): Prompt {
-  const { logprobs, topLogprobs, topK, frequencyPenalty, presencePenalty, logitBias, ...sampling } = prompt.sampling;
-  // Hosts of chat may have a limit of their own, which 0 or -1 removes.
-  const hasTopK = topK !== undefined && (topK > 0 || protocol === "chat");
-  const isShared = [prompt.protocol, protocol].every((name) => LOGPROBS_PROTOCOLS.has(name));
-  const supports = (name: string): boolean => isShared && row.supported_parameters.includes(name);
-  const isKept = logprobs === true && supports("logprobs");
-  if (logprobs === true && !isKept) dropped.add("logprobs");
-  const isTopKept = isKept && topLogprobs !== undefined && supports("top_logprobs");
-  if ((topLogprobs ?? 0) > 0 && !isTopKept) dropped.add("top_logprobs");
-  return {
-    ...prompt,
-    sampling: {
-      ...sampling,
-      ...(hasTopK && { topK }),
-      ...(Boolean(frequencyPenalty) && { frequencyPenalty }),
-      ...(Boolean(presencePenalty) && { presencePenalty }),
-      ...(Object.keys(logitBias ?? {}).length > 0 && { logitBias }),
-      ...(isKept && { logprobs }),
-      ...(isTopKept && { topLogprobs }),
-    },
-  };
-}
-
 /** The rare contents that a prompt has. */
 interface PromptSurvey {
   /** Types of the blocks in messages and in tool results. */
@@ -185,11 +137,4 @@ function surveyBlocks(blocks: readonly ContentBlock[], survey: PromptSurvey): vo
     if (block.type === "text" && block.citations !== undefined) survey.hasUnknown = true;
     if (blankText(block) !== undefined) survey.hasBlank = true;
   }
-}
-
-/** Returns the error for a limit of 0 tokens. At Anthropic it fills the cache; no other vendor accepts it. */
-function tooFewTokens(): GatewayError {
-  return new GatewayError("invalid", "Cannot use max_tokens 0: this model's upstream requires at least 1", {
-    param: "max_tokens",
-  });
 }

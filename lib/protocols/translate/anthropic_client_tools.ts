@@ -7,6 +7,8 @@ export interface AnthropicClientTool {
   /** Members of the tool that the description covers. */
   members: readonly string[];
   arguments: z.ZodType<JsonObject>;
+  /** True if results are images. */
+  returnsImages?: boolean;
   describe(tool: JsonObject): string;
 }
 
@@ -27,6 +29,13 @@ const edits = {
   view_range: viewRange,
 };
 
+const point = z.array(z.number().int());
+
+const computerActions = z.enum(
+  `screenshot cursor_position mouse_move left_click right_click middle_click double_click triple_click left_click_drag
+  left_mouse_down left_mouse_up scroll key hold_key type wait zoom`.split(/\s+/),
+);
+
 /** Anthropic's tools that the client runs, by the type of the tool without its date. */
 export const ANTHROPIC_CLIENT_TOOLS: Readonly<Record<string, AnthropicClientTool>> = {
   bash: {
@@ -36,6 +45,25 @@ export const ANTHROPIC_CLIENT_TOOLS: Readonly<Record<string, AnthropicClientTool
       restart: z.boolean().optional().describe("Restarts the shell in place of running a command"),
     }),
     describe: () => "Runs a command in a bash session that lasts for the whole conversation, and returns its output.",
+  },
+  computer: {
+    members: ["display_width_px", "display_height_px", "display_number", "enable_zoom"],
+    returnsImages: true,
+    arguments: z.object({
+      action: computerActions,
+      coordinate: point.optional().describe("x and y of the action"),
+      start_coordinate: point.optional().describe("x and y where left_click_drag begins"),
+      text: z.string().optional().describe(
+        "Text for type; keys for key and hold_key; key held during a click or scroll",
+      ),
+      scroll_direction: z.enum(["up", "down", "left", "right"]).optional(),
+      scroll_amount: z.number().int().optional(),
+      duration: z.number().optional().describe("Seconds for wait and hold_key"),
+      region: point.optional().describe("x and y of two opposite corners for zoom"),
+    }),
+    describe: ({ display_width_px: width, display_height_px: height, enable_zoom }) =>
+      "Uses the mouse and keyboard of a computer, and returns screenshots. Positions are in pixels of the display, which " +
+      `is ${String(width)} wide and ${String(height)} high.${enable_zoom === true ? "" : " It cannot zoom."}`,
   },
   text_editor: {
     members: ["max_characters"],

@@ -37,11 +37,12 @@ export function* replaceClientTools(
   prompt: Prompt,
   { row }: Pick<AdaptTarget, "row">,
 ): Generator<void, FunctionPrompt> {
+  const readsImages = row.architecture.input_modalities.includes("image");
   if (prompt.protocol === "messages") {
-    return { prompt: { ...prompt, tools: prompt.tools.map((tool) => asAnthropicFunction(tool) ?? tool) } };
+    return { prompt: { ...prompt, tools: prompt.tools.map((tool) => asAnthropicFunction(tool, readsImages) ?? tool) } };
   }
   if (prompt.protocol !== "responses") return { prompt };
-  const functions = new OpenaiFunctions(prompt, row.architecture.input_modalities.includes("image"));
+  const functions = new OpenaiFunctions(prompt, readsImages);
   const mapped = yield* mapPrompt(prompt, (block) => functions.mapBlock(block));
   const tools = mapped.tools.map((tool) => functions.mapTool(tool));
   const { toolChoice } = mapped;
@@ -52,12 +53,13 @@ export function* replaceClientTools(
 }
 
 /** Returns a tool of Anthropic as a function; undefined if it is of another kind. */
-function asAnthropicFunction(tool: Tool): Tool | undefined {
+function asAnthropicFunction(tool: Tool, readsImages: boolean): Tool | undefined {
   if (tool.type !== "hosted") return undefined;
   const { type, name } = tool.value;
   const kind = /^(\w+)_\d{8}$/.exec(stringOf(type) ?? "")?.[1] ?? "";
   const known = Object.hasOwn(ANTHROPIC_CLIENT_TOOLS, kind) ? ANTHROPIC_CLIENT_TOOLS[kind] : undefined;
-  return known && asFunction(tool, stringOf(name) ?? kind, known);
+  if (known === undefined || (known.returnsImages === true && !readsImages)) return undefined;
+  return asFunction(tool, stringOf(name) ?? kind, known);
 }
 
 function asFunction(

@@ -201,6 +201,10 @@ Deno.test("Anthropic's tools that the client runs work over other protocols", as
     [{ type: "bash_20250124", name: "bash" }, "restart"],
     [{ type: "text_editor_20250728", name: "str_replace_based_edit_tool", max_characters: 9_000 }, "insert_text"],
     [{ type: "memory_20250818", name: "memory" }, "old_path"],
+    [
+      { type: "computer_20251124", name: "computer", display_width_px: 800, display_height_px: 600 },
+      "scroll_direction",
+    ],
   ];
   for (const protocol of ["chat", "responses", "gemini"] as const) {
     await using server = startUpstream(() => json(WHOLE[protocol]));

@@ -72,6 +72,13 @@ overEach(
   },
 );
 
+overEach("A host that forbids a retry, but has certainly made nothing, lets another be asked", async () => {
+  for (const status of [429, 503]) {
+    await using host = startHost(() => new Response("", { status, headers: { "x-should-retry": "false" } }));
+    assertEquals((await failure(host.create().feed.then(readAll))).final, false);
+  }
+});
+
 overEach("A host that cannot be reached has certainly made nothing: the error lets another be asked", async () => {
   const upstream = upstreamAt(CLOSED_PORT);
   const edit = { kind: "edit" as const, images: [upload(new Uint8Array(1_000_000))] };
