@@ -144,13 +144,28 @@ async function checkDatabase(notes: Notes, path: string): Promise<void> {
   }
 }
 
+/**
+ * Checks that the files of a database without a gateway can be written: a copy may belong to the user who restored it.
+ * Files that this process has open must not be closed, because that would release its locks.
+ */
+async function checkWritable(notes: Notes, path: string): Promise<void> {
+  for (const file of FILE_SUFFIXES.map((suffix) => path + suffix)) {
+    if (await findFile(file) === undefined) continue;
+    try {
+      (await Deno.open(file, { read: true, write: true })).close();
+    } catch (error) {
+      notes.error(`"${file}" is not writable: ${reasonOf(error)}`, "Make it belong to the user who runs the gateway");
+    }
+  }
+}
+
 /** Checks whether another process owns the store. */
 async function checkOwner(
   notes: Notes,
   path: string,
   serving: () => Promise<ServingState | undefined>,
 ): Promise<void> {
-  if (await findFile(`${path}-owner`) === undefined) return;
+  if (await findFile(`${path}-owner`) === undefined) return await checkWritable(notes, path);
   try {
     takeOwnership(`${path}-owner`).close();
   } catch (error) {
@@ -162,4 +177,5 @@ async function checkOwner(
     );
   }
   notes.ok("No gateway uses it");
+  await checkWritable(notes, path);
 }

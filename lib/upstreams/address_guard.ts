@@ -92,10 +92,26 @@ export async function allowedAddresses(
   return addresses;
 }
 
-async function systemLookup(hostname: string): Promise<readonly string[]> {
+/**
+ * Returns a resolver whose concurrent calls for one name share a lookup. A lookup cannot be cancelled, and occupies one
+ * of the runtime's 32 threads, which also write the ledger, for as long as the name servers do not answer.
+ */
+export function shareLookups(lookup: Lookup): Lookup {
+  const running = new Map<string, Promise<readonly string[]>>();
+  return (hostname) => {
+    let looking = running.get(hostname);
+    if (looking === undefined) {
+      looking = lookup(hostname).finally(() => running.delete(hostname));
+      running.set(hostname, looking);
+    }
+    return looking;
+  };
+}
+
+const systemLookup = shareLookups(async (hostname) => {
   const { lookup } = await import("node:dns/promises");
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
-}
+});
 
 /**
  * Time for which the last addresses of a host are used while its name cannot be resolved, in milliseconds, so that

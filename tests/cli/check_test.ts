@@ -120,7 +120,11 @@ Deno.test("each warning names the member and what to do", () => {
     [keyed({}, { pricing: { prompt: "0", completion: "0" } }), [
       "models[0].pricing: `prompt` and `completion` cost nothing, but an upstream bills you",
     ]],
-    [keyed({}, { pricing: { prompt: "0.1", completion: "0.0" } }), ["models[0].pricing: `completion` cost nothing"]],
+    [keyed({}, { pricing: { prompt: "0.01", completion: "0.0" } }), ["models[0].pricing: `completion` cost nothing"]],
+    [keyed({}, { pricing: { prompt: "2.5", completion: "0.0101", input_cache_read: "0.000000125" } }), [
+      "models[0].pricing: `prompt` is 2.5 USD per token, which is 2500000 USD per million tokens: write USD per token",
+      "models[0].pricing: `completion` is 0.0101 USD per token, which is 10100 USD per million tokens",
+    ]],
     [
       keyed({}, {
         architecture: { output_modalities: ["embeddings"] },

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkClock } from "../../lib/doctor/clock.ts";
 import { createNotes, type Finding, withoutSecrets } from "../../lib/doctor/finding.ts";
 import { rememberSecret } from "../../lib/secret.ts";
@@ -12,6 +12,7 @@ import type { ServingState } from "../../lib/doctor/gateway.ts";
 import { MIGRATIONS } from "../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
+import { StoreError } from "../../lib/store/store.ts";
 import { inFolder } from "../support/program.ts";
 import { canRun, skipIf } from "../support/skip.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
@@ -180,6 +181,20 @@ Deno.test("an unwritable folder is an error", { ignore: Deno.build.os !== "linux
   );
   assertEquals(found.filter(({ level }) => level === "error").length, 1);
   assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" is not writable');
+});
+
+Deno.test({
+  name: "a database that belongs to another user is an error, and the error of a start says what to do",
+  ignore: Deno.build.os === "windows" || skipIf(Deno.uid() === 0, "the tests run as root, who may write any file"),
+  fn: () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/data/sluice.db`;
+      await openSqliteStore(path, { own: true }).close();
+      await Deno.chmod(path, 0o400);
+      const found = await checkStoreFiles({ store: { kind: "sqlite", path } }, () => Promise.resolve(undefined));
+      assertStringIncludes(lines(found).join("\n"), `error: "${path}" is not writable`);
+      assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "must be readable and writable");
+    }),
 });
 
 Deno.test({

@@ -8,6 +8,7 @@ import {
   createAddressGuard,
   literalAddress,
   metadataGuard,
+  shareLookups,
 } from "../../lib/upstreams/address_guard.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
 import { simulateTime } from "../support/simulated_time.ts";
@@ -80,6 +81,26 @@ Deno.test("a connection uses the checked address, even if the name changes meanw
   other.close();
   await assertRejects(() => dialer.dial(signal), BlockedAddress);
   dialer.close();
+});
+
+Deno.test("concurrent lookups of a name are one, whose result later lookups do not get", async () => {
+  const asked: [name: string, answer: PromiseWithResolvers<readonly string[]>][] = [];
+  const lookup = shareLookups((name) => {
+    const answer = Promise.withResolvers<readonly string[]>();
+    asked.push([name, answer]);
+    return answer.promise;
+  });
+  const waiting = [lookup("a.test"), lookup("a.test"), lookup("b.test")];
+  assertEquals(asked.map(([name]) => name), ["a.test", "b.test"]);
+  asked[0]?.[1].resolve(["192.0.2.1"]);
+  asked[1]?.[1].reject(new Error("ENOTFOUND"));
+  assertEquals(await Promise.all(waiting.slice(0, 2)), [["192.0.2.1"], ["192.0.2.1"]]);
+  await assertRejects(() => waiting[2] ?? Promise.resolve(), Error, "ENOTFOUND");
+  for (const name of ["a.test", "b.test"]) {
+    const again = lookup(name);
+    asked.at(-1)?.[1].resolve(["192.0.2.2"]);
+    assertEquals(await again, ["192.0.2.2"]);
+  }
 });
 
 Deno.test("a name that cannot be resolved any more keeps its addresses for an hour, unless one is refused", async () => {

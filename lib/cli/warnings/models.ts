@@ -4,7 +4,7 @@ import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
 import { type Warning, warning } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
-import { parseUsd } from "../../billing/money.ts";
+import { parseUsd, perMillion } from "../../billing/money.ts";
 
 /** Yields warnings about all configured models. @param now Unix time in milliseconds */
 export function* modelWarnings(config: Config, now: number): Generator<Warning> {
@@ -17,6 +17,7 @@ export function* modelWarnings(config: Config, now: number): Generator<Warning> 
     }
     yield* targetWarnings(model, path);
     yield* priceWarnings(model, { path, now, billed: targetHosts.some(sendsBills) });
+    yield* unitWarnings(model, { path, now });
     const anthropic = targetHosts.some(({ vendor }) => vendor === "anthropic");
     yield* cachePriceWarnings(model, { path, now, anthropic });
     yield* dateWarnings(model, { path, now });
@@ -59,6 +60,32 @@ function priceWarnings(model: Model, { path, now, billed }: { path: string; now:
       `${free.map((name) => `\`${name}\``).join(" and ")} cost nothing, but an upstream bills you: set the price`,
     ),
   ];
+}
+
+/** Highest price of a token without a warning: ten times the highest one of any vendor in 2026. */
+const HIGHEST_PRICE = parseUsd("0.01");
+
+const TOKEN_PRICES = [
+  "prompt",
+  "completion",
+  "input_cache_read",
+  "input_cache_write_5m",
+  "input_cache_write_1h",
+] as const;
+
+/** Warns about prices that were probably meant per million tokens. Cache prices that are left out are the prompt's. */
+function unitWarnings(model: Model, { path, now }: { path: string; now: number }): Warning[] {
+  const pricing = pricingAt(model, now);
+  const wrong = TOKEN_PRICES.filter((name) =>
+    parseUsd(pricing[name]) > HIGHEST_PRICE && (name === "prompt" || pricing[name] !== pricing.prompt)
+  );
+  return wrong.map((name) =>
+    warning(
+      `${path}.pricing`,
+      `\`${name}\` is ${pricing[name]} USD per token, which is ${perMillion(pricing[name])} USD per million tokens: ` +
+        "write USD per token",
+    )
+  );
 }
 
 /**

@@ -92,11 +92,16 @@ function withoutBlocking(
   };
 }
 
-/** Advice that SQLite's messages lack. */
-const ADVICE: ReadonlyMap<string, string> = new Map([
-  ["unable to open database file", "it and its folder must be readable and writable, and the disk not read-only"],
+const ACCESS_ADVICE =
+  "it, the files beside it and their folder must be readable and writable for this user, and the disk " +
+  "not read-only";
+
+/** Advice that SQLite's messages lack, by their beginnings. */
+const ADVICE: readonly (readonly [message: string, advice: string])[] = [
+  ["unable to open database file", ACCESS_ADVICE],
+  ["attempt to write a readonly database", ACCESS_ADVICE],
   ["disk I/O error", "the disk is full or failed"],
-]);
+];
 
 /** Opens a store. After an error, closes the parts that were opened. @throws {StoreError} for any error */
 function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
@@ -106,7 +111,7 @@ function openOrClose(path: string, open: (opened: OpenParts) => Store): Store {
   } catch (cause) {
     for (const part of opened) part.close();
     const message = messageOf(cause);
-    const advice = ADVICE.get(message);
+    const [, advice] = ADVICE.find(([beginning]) => message.startsWith(beginning)) ?? [];
     const reason = advice === undefined ? message : `${message}; ${advice}`;
     throw new StoreError(`Cannot open the store "${path}": ${reason}`, { cause });
   }
