@@ -159,11 +159,12 @@ Deno.test("a probe without client content detects refused and accepted keys", as
     assertEquals([state(), generations()], ["quarantined", 1]);
     accepts = true;
     await time.pass(150_000);
-    while (state() === "quarantined") await time.settle(2);
+    // On a starved machine a probe may be answered after its simulated timeout, so that another must follow.
+    while (state() === "quarantined") await time.pass(1_000);
     assertEquals([state(), generations(), await ask()], ["closed", 1, 200]);
     const probes = server.requests.filter(({ body }) => !body.includes("Hello"));
     assert(probes.every(({ body }) => body === "" || body === "{}"), protocol);
-    assert(probes.length >= 4 && probes.length <= 12, String(probes.length));
+    assert(probes.length >= 4 && probes.length <= 20, String(probes.length));
   }
 });
 
