@@ -1,5 +1,6 @@
-/** Makes the last event of an answer, and corrects its finish reason. */
-import type { FinishReason, ReplyEvent, TokenUsage } from "./types.ts";
+/** Makes the last event of an answer, corrects its finish reason, and ends reading and writing there. */
+import { cutAnswerError, toGatewayError } from "../../errors.ts";
+import type { FinishReason, Machine, ReplyEvent, TokenUsage } from "./types.ts";
 
 /** Returns the corrected reason: it is `tool_use` exactly if there is a call, unless the answer was cut by `length`. */
 export function settledReason(reason: FinishReason, hasCalls: boolean): FinishReason {
@@ -19,4 +20,66 @@ export function finishEvent(
     ...(reason === "stop_sequence" && stopSequence !== undefined && { stopSequence }),
     usage,
   };
+}
+
+/** Reads the chunks of an answer in one protocol. */
+export interface AnswerSteps<Piece> {
+  /** Returns the events of a chunk. @throws the error that ends the answer */
+  read(piece: Piece): ReplyEvent[];
+  /** Returns the events at the end of the upstream's stream. @throws as `read` */
+  end(): ReplyEvent[];
+  /** Returns the events that were read before an error was thrown; absent: there are none. */
+  unsent?(): ReplyEvent[];
+}
+
+/** Creates the reader of an answer. It reads nothing after the end of the answer. */
+export function answerReader<Piece>(steps: AnswerSteps<Piece>): Machine<Piece, ReplyEvent> {
+  let isOver = false;
+
+  function pass(events: ReplyEvent[]): ReplyEvent[] {
+    isOver = isEnd(events.at(-1));
+    return events;
+  }
+
+  function fail(thrown: unknown): ReplyEvent[] {
+    return pass([...steps.unsent?.() ?? [], { type: "error", error: toGatewayError(thrown) }]);
+  }
+
+  return {
+    push(piece) {
+      if (isOver) return [];
+      try {
+        return pass(steps.read(piece));
+      } catch (thrown) {
+        return fail(thrown);
+      }
+    },
+    end() {
+      if (isOver) return [];
+      try {
+        return pass(steps.end());
+      } catch (thrown) {
+        return fail(thrown);
+      }
+    },
+  };
+}
+
+/**
+ * Creates the writer of an answer. It writes nothing after the end of the answer. An answer without an end is an error.
+ */
+export function answerWriter<Out>(write: (event: ReplyEvent) => Out[]): Machine<ReplyEvent, Out> {
+  let isOver = false;
+
+  function push(event: ReplyEvent): Out[] {
+    if (isOver) return [];
+    isOver = isEnd(event);
+    return write(event);
+  }
+
+  return { push, end: () => push({ type: "error", error: cutAnswerError() }) };
+}
+
+function isEnd(event: ReplyEvent | undefined): boolean {
+  return event?.type === "finish" || event?.type === "error";
 }

@@ -1,6 +1,5 @@
 /** Reads streamed answers of chat upstreams. */
-import { answerReader } from "../canonical/answer_machines.ts";
-import { finishEvent } from "../canonical/finish.ts";
+import { answerReader, finishEvent } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { type FinishReason, type Machine, MAX_ANSWERS, type ReplyEvent, type TokenUsage } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";

@@ -1,5 +1,5 @@
 /** Writes streamed chat answers. */
-import { answerWriter } from "../canonical/answer_machines.ts";
+import { answerWriter } from "../canonical/finish.ts";
 import type { Machine, ReplyEvent, TokenLogprob, TokenUsage } from "../canonical/types.ts";
 import { addTokens } from "../canonical/logprobs.ts";
 import type { JsonObject } from "../../json/mod.ts";

@@ -1,12 +1,11 @@
 /** Reads answers of Gemini, streamed or not. Each piece of a stream has the form of a whole answer. */
-import { answerReader } from "../canonical/answer_machines.ts";
+import { answerReader } from "../canonical/finish.ts";
 import { callSignatureId } from "../canonical/signature.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
-import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
+import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
-import { withReported } from "../extras.ts";
 import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
@@ -125,10 +124,6 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
     return part.thought === true ? readThought(text, signature) : readText(text, signature);
   }
 
-  function usage(): TokenUsage {
-    return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
-  }
-
   function readPiece(piece: Json | undefined): ReplyEvent[] {
     if (!isObject(piece)) throw new GatewayError("upstream", "The upstream sent a chunk that is not a JSON object");
     const error = errorIn(piece);
@@ -143,7 +138,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
       isStarted = true;
       const given = nonEmptyStringOf(piece.responseId);
       if (given !== undefined && given.length <= MAX_ID_LENGTH) id = given;
-      const input = inputUsage(usage());
+      const input = inputUsage(readUsage(counts, searches));
       events.push({ type: "start", ...(id !== undefined && { id }), ...(input !== undefined && { usage: input }) });
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
@@ -162,7 +157,11 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
     const totals = { blocks: index + 1, calls: calls.count };
     const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
     if (reason === undefined) throw cutAnswerError();
-    return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
+    return [...closeBlock(), {
+      type: "finish",
+      reason: readFinish(reason, totals),
+      usage: readUsage(counts, searches),
+    }];
   }
 
   return answerReader({ read: readPiece, end: finish });

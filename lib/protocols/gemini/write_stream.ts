@@ -1,5 +1,5 @@
 /** Writes streamed answers of Gemini's protocol. Each piece has the form of a whole answer. */
-import { answerWriter } from "../canonical/answer_machines.ts";
+import { answerWriter } from "../canonical/finish.ts";
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, ResponseContext } from "../codec.ts";

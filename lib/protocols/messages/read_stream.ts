@@ -1,6 +1,5 @@
 /** Reads answers of messages upstreams, streamed or not. */
-import { answerReader } from "../canonical/answer_machines.ts";
-import { finishEvent, settledReason } from "../canonical/finish.ts";
+import { answerReader, finishEvent, settledReason } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, Reply, ReplyEvent, ReplySummary } from "../canonical/types.ts";

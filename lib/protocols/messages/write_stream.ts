@@ -1,5 +1,5 @@
 /** Writes streamed answers of the messages protocol. */
-import { answerWriter } from "../canonical/answer_machines.ts";
+import { answerWriter } from "../canonical/finish.ts";
 import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";

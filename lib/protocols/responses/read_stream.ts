@@ -1,6 +1,6 @@
 /** Reads answers of responses upstreams, streamed or not. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
-import { answerReader } from "../canonical/answer_machines.ts";
+import { answerReader } from "../canonical/finish.ts";
 import type { Machine, Reply, ReplyEvent, ReplySummary } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, tryParse } from "../../json/mod.ts";

@@ -1,5 +1,5 @@
 /** Writes answers of the responses protocol, streamed or not. */
-import { answerWriter } from "../canonical/answer_machines.ts";
+import { answerWriter } from "../canonical/finish.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent } from "../canonical/types.ts";
 import type { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
