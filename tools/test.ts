@@ -66,6 +66,9 @@ const LONG: readonly { files: number; paths: readonly string[] }[] = [
   { files: 1, paths: ["tests/upstreams/embedded/canvas_test.ts"] },
 ];
 
+/** The kind of the tests of the program. */
+const PROGRAM = LONG.findIndex(({ paths }) => paths.includes("tests/cli/"));
+
 /** Files whose results depend on all secrets that their module remembers, so that no other file may share it. */
 const UNSHARED: readonly string[] = ["tests/redact_test.ts", "tests/doctor/findings_test.ts"];
 
@@ -190,10 +193,18 @@ function longKind(file: string): number {
   return LONG.findIndex(({ paths }) => paths.some((path) => file.startsWith(path)));
 }
 
-/** Distributes all files over a few modules. */
+/** Distributes all files over an even number of modules. One half has all tests of the program, and so its processes. */
 function evenBundlesOf(files: readonly string[], bundles: number): string[][] {
   const { long, others } = byLength(files.filter((file) => !isUnshared(file)));
-  return [...mixed([...long, ...others], bundles), ...files.filter(isUnshared).map((file) => [file])];
+  const isOfProgram = (file: string) => longKind(file) === PROGRAM;
+  const program = long.filter(isOfProgram);
+  const rest = [...long.filter((file) => !isOfProgram(file)), ...others];
+  const halves = [program, rest.splice(0, program.length)].flatMap((half) => mixed(half, bundles / 2));
+  const shares = mixed(rest, bundles);
+  return [
+    ...halves.map((half, index) => [...half, ...shares[index] ?? []]),
+    ...files.filter(isUnshared).map((file) => [file]),
+  ];
 }
 
 function isUnshared(file: string): boolean {

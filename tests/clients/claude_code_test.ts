@@ -1,19 +1,10 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { type Gateway, sharedGateway } from "./gateway.ts";
+import { sharedConfigured } from "./configured.ts";
+import type { Gateway } from "./gateway.ts";
 import { type Body, parsed, post, readMessages } from "./sse.ts";
 import { droppedNames, ECHO, ROUTES, sharedCrossing } from "./upstreams.ts";
-import { plainModel } from "../support/plain_model.ts";
 
-const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
-
-/** A model of this name with these modes of reasoning, answered by echo. */
-function row(id: string, modes: string[]): Body {
-  return plainModel({ id, context_length: 200_000, reasoning: { modes, efforts: EFFORTS } });
-}
-
-const gateway = sharedGateway({
-  config: { models: [row("acme/claude-sonnet-4-5", ["manual"]), row("acme/claude-opus-4-7", ["adaptive"])] },
-});
+const gateway = sharedConfigured();
 
 const crossing = sharedCrossing();
 
@@ -228,6 +219,8 @@ Deno.test("Claude Code finds models and counts tokens", async () => {
   assertEquals(listed.data.map(({ id }: { id: string }) => id).sort(), [
     "acme/claude-opus-4-7",
     "acme/claude-sonnet-4-5",
+    "acme/fault",
+    "acme/priced",
     ECHO,
   ]);
   const { max_tokens: _, stream: __, metadata: ___, ...body } = request(ECHO, {

@@ -93,17 +93,30 @@ export async function startGateway(
   return { url, key: secrets[0]?.secret ?? "", stop, [Symbol.asyncDispose]: stop };
 }
 
-/** One gateway for all tests of a file: it starts before the first and ends after the last. */
-export function sharedGateway(setup?: Setup): () => Gateway {
-  let gateway: Gateway | undefined;
-  Deno.test.beforeAll(async () => {
-    gateway = await startGateway(setup);
-  });
-  Deno.test.afterAll(async () => {
-    await gateway?.stop();
-  });
+/**
+ * Returns what each file of tests calls for the same gateways: they start before the first test of a module, which may be
+ * several files, and end after the last.
+ */
+export function sharedByFiles<T extends { stop(): Promise<void> }>(start: () => Promise<T>): () => () => T {
+  let starting: Promise<T> | undefined;
   return () => {
-    if (gateway === undefined) throw new Error("Cannot use the gateway: it has not started");
-    return gateway;
+    let started: T | undefined;
+    Deno.test.beforeAll(async () => {
+      started = await (starting ??= start());
+    });
+    Deno.test.afterAll(async () => {
+      const ending = starting;
+      starting = undefined;
+      await (await ending)?.stop();
+    });
+    return () => {
+      if (started === undefined) throw new Error("Cannot use the gateways: they have not started");
+      return started;
+    };
   };
+}
+
+/** One gateway for all tests of a file. */
+export function sharedGateway(setup?: Setup): () => Gateway {
+  return sharedByFiles(() => startGateway(setup))();
 }

@@ -1,12 +1,13 @@
 /** Google's SDK for JavaScript, `@google/genai`, over every way to the model. */
 import { assert, assertEquals, assertGreater, assertMatch } from "@std/assert";
 import { ApiError, type Content, FunctionCallingConfigMode, GoogleGenAI, type Part, Type } from "google-genai";
-import { type Gateway, startGateway } from "./gateway.ts";
+import { sharedConfigured } from "./configured.ts";
+import type { Gateway } from "./gateway.ts";
 import { caught } from "./sdks.ts";
 import { ECHO, type Route, ROUTES, routesOfTest, sharedCrossing } from "./upstreams.ts";
-import { plainModel } from "../support/plain_model.ts";
 
 const gateway = sharedCrossing();
+const configured = sharedConfigured();
 
 /** Registers a test for each way to the model. */
 function crossGoogle(name: string, test: (ai: GoogleGenAI, route: Route) => Promise<void>): void {
@@ -188,13 +189,10 @@ Deno.test("@google/genai 3: errors are of its own class, with their status", asy
 const LEAKS = { sanitizeResources: false };
 
 Deno.test("@google/genai 3: an error within a stream is thrown", LEAKS, async () => {
-  await using faulty = await startGateway({
-    config: {
-      upstreams: { embedded: { vendor: "embedded" } },
-      models: [plainModel({ id: "t/fault", targets: [{ upstream: "embedded", model: "fault" }] })],
-    },
+  const stream = await client(configured()).models.generateContentStream({
+    model: "acme/fault",
+    contents: "error-after:2",
   });
-  const stream = await client(faulty).models.generateContentStream({ model: "t/fault", contents: "error-after:2" });
   const error = await caught(ApiError, Array.fromAsync(stream));
   assertGreater(error.status, 499);
 });

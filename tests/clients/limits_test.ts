@@ -1,36 +1,14 @@
 /** Limits and budgets in the SDKs: the error class, and when they retry. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { until } from "../support/soon.ts";
-import { sharedGateway } from "./gateway.ts";
+import { SECRETS, sharedConfigured } from "./configured.ts";
 import { anthropic, caught, openai, testAnthropic, testOpenai } from "./sdks.ts";
 import { ECHO } from "./upstreams.ts";
-
-const SECRETS = {
-  free: "free-key-of-the-tests",
-  narrow: "narrow-key-of-the-tests",
-  poor: "poor-key-of-the-tests",
-};
 
 /** The model inside the gateway, at a price. */
 const PRICED = "acme/priced";
 
-const gateway = sharedGateway({
-  config: {
-    groups: {
-      free: {},
-      narrow: { key_limits: { concurrency: 1 } },
-      poor: { key_budget: { usd: "0.001", period: "month" } },
-    },
-    models: [{
-      id: PRICED,
-      created: 1,
-      context_length: 400_000,
-      pricing: { prompt: "0.00001", completion: "0.00001" },
-      targets: [{ upstream: "embedded", model: "echo" }],
-    }],
-  },
-  keys: SECRETS,
-});
+const gateway = sharedConfigured();
 
 const LONG = { role: "user" as const, content: "one two three ".repeat(20_000) };
 const HELLO = { role: "user" as const, content: "Hello" };

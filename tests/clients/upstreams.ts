@@ -1,5 +1,5 @@
 /** All routes to the echo model: inside the called gateway, and behind it over each protocol of upstreams. */
-import { type Gateway, startGateway } from "./gateway.ts";
+import { type Gateway, sharedByFiles, startGateway } from "./gateway.ts";
 import { GEMINI_KEY, startGemini } from "./gemini.ts";
 import type { Body } from "./sse.ts";
 import { skipInQuick } from "../support/skip.ts";
@@ -159,26 +159,12 @@ export function row(id: string, target: Body): Body {
   };
 }
 
-let shared: Promise<Crossing> | undefined;
+const useCrossing = sharedByFiles(startCrossing);
 
-/**
- * The gateways for all tests of a module, which may be several files: they start before the first and end after the
- * last.
- */
+/** The gateways for all tests of a module. */
 export function sharedCrossing(): (route: Route) => Gateway {
-  let crossing: Crossing | undefined;
-  Deno.test.beforeAll(async () => {
-    crossing = await (shared ??= startCrossing());
-  });
-  Deno.test.afterAll(async () => {
-    const started = shared;
-    shared = undefined;
-    await (await started)?.stop();
-  });
-  return (route) => {
-    if (crossing === undefined) throw new Error("Cannot use the gateways: they have not started");
-    return crossing.gateway(route);
-  };
+  const crossing = useCrossing();
+  return (route) => crossing().gateway(route);
 }
 
 /** The remote gateway, which has the model and no configuration. */

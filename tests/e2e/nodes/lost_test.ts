@@ -72,7 +72,8 @@ Deno.test({
       await locked.promise;
       await kill(first);
       const isWaiting = async () =>
-        (await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'`).length > 0;
+        (await sql`SELECT 1 FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock' AND state = 'active'`).length > 0;
       await until("the second node enters what ran on the first", isWaiting);
       await kill(second);
       unlock.resolve();

@@ -8,6 +8,9 @@ const TLS = {
   key: await Deno.readTextFile(new URL("server.key", FILES)),
 };
 
+/** More streams than the hundred that a connection of HTTP/2 usually has. */
+const STREAMS = 120;
+
 /** Runs the gateway with the test's own authority, and returns how many of the requested streams began. */
 async function startStreams(url: string, count: number): Promise<{ started: number; ms: number }> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -27,7 +30,7 @@ async function startStreams(url: string, count: number): Promise<{ started: numb
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("300 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
+Deno.test("120 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
   const never = Promise.withResolvers<void>();
   const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
   // No stream ends before all have begun: with a limit of streams per connection, some would wait forever.
@@ -35,10 +38,10 @@ Deno.test("300 streams to one TLS upstream with HTTP/2 run concurrently", async 
     () => events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: never.promise }),
     TLS,
   );
-  const { started, ms } = await startStreams(server.url, 300);
-  assertEquals(started, 300);
+  const { started, ms } = await startStreams(server.url, STREAMS);
+  assertEquals(started, STREAMS);
   // One connection per stream: HTTP/2 was not used.
-  assertEquals(server.ports.size, 300);
+  assertEquals(server.ports.size, STREAMS);
   assert(ms < 60_000, `${ms} ms`);
   never.resolve();
 });
