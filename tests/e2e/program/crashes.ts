@@ -12,8 +12,6 @@ import { assertLedgerAgrees, ENV as LOAD_ENV, KEY, type Load, modelConfigOf } fr
 import { until } from "../../support/soon.ts";
 
 const CLIENTS = 16;
-/** Pause of a client between two requests, in milliseconds: more load takes only more CPU time. */
-const REST_MS = 50;
 /** Shortest and longest time from ready to the kill, in milliseconds. */
 const LIFE_MS = { least: 60, most: 1_500 };
 /** Longest time from a start after a kill until the gateway is ready, in milliseconds; most starts take less, busy machine or not. */
@@ -88,10 +86,20 @@ export interface Crashes {
   starts: readonly number[];
 }
 
-/** Kills the gateway repeatedly under load and restarts it. @throws {AssertionError} if something is lost or wrong */
+/**
+ * Kills the gateway repeatedly under load and restarts it.
+ * @param options `restMs`: pause of a client between two requests, in milliseconds
+ * @throws {AssertionError} if something is lost or wrong
+ */
 export async function crashOften(
   place: { folder: string; env: Record<string, string> },
-  { address, load, isShared, kills }: { address: StoreAddress; load: Load; isShared: boolean; kills: number },
+  { address, load, isShared, kills, restMs }: {
+    address: StoreAddress;
+    load: Load;
+    isShared: boolean;
+    kills: number;
+    restMs?: number;
+  },
 ): Promise<Crashes> {
   const keys = new KeyWorker();
   const starts: number[] = [];
@@ -108,7 +116,7 @@ export async function crashOften(
         assertEquals([holds, left], [[], BUDGET - spent], `after kill ${kill}`);
       }
       keys.start(gateway.origin);
-      const running = load.run(gateway.origin, CLIENTS, REST_MS);
+      const running = load.run(gateway.origin, CLIENTS, restMs);
       const life = LIFE_MS.least + Math.random() * (LIFE_MS.most - LIFE_MS.least);
       const before = answered(load);
       // One request that certainly holds something at the kill.
