@@ -53,6 +53,7 @@ const LONG: readonly { files: number; paths: readonly string[] }[] = [
     ],
   },
   { files: 1, paths: ["tests/e2e/request/phase_limits_test.ts"] },
+  { files: 1, paths: ["tests/bench/"] },
   { files: 3, paths: ["tests/e2e/nodes/"] },
   { files: 5, paths: ["tests/e2e/program/"] },
   { files: 3, paths: ["tests/e2e/deploy/"] },
