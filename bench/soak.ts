@@ -43,7 +43,7 @@ const CALM = 1.5;
 const LOOKS_OF_A_LOW = 6;
 /** Time after the load until leftovers are counted, in milliseconds. */
 const CALM_MS = 5_000;
-/** Keys with a budget beside the one without. */
+/** Keys with a budget besides the one without. */
 const BUDGETED = 8;
 const ADMIN_KEY = "admin-key-of-the-bench-0123456789";
 const MB = 1e6;

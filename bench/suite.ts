@@ -6,7 +6,7 @@
  *     deno task bench            all of it, in under half an hour
  *     deno task bench --quick    the main figures, in about four minutes
  *
- * `--only=A,B*` measures only these scenarios, `--targets=A,B` only these targets beside `direct` and `X`,
+ * `--only=A,B*` measures only these scenarios, `--targets=A,B` only these targets besides `direct` and `X`,
  * `--rounds=N` and `--ms=N` say how long, `--out=FILE` where the results go, `--executable=FILE` measures that as well.
  * `--beside=FOLDER` measures another checkout in the same rounds, such as a git worktree of an earlier commit.
  * `--targets=floor-nothing,floor-headers,floor-ledger,floor-both` are measured where they are named; see `suite/floor.ts`.

@@ -34,7 +34,7 @@ const BOM_FILE = `${OUTPUT_FOLDER}/sluice.cdx.json`;
 const FILE_TIME_S = 315_532_800;
 /** Files and folders that an executable is built from. */
 const SOURCES = ["deno.json", "deno.lock", "main.ts", "lib", "routes", "types"];
-/** Files that an archive has beside the executable. */
+/** Files that an archive has besides the executable. */
 const COMPANIONS = ["LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "sluice.example.jsonc"];
 
 /** A Deno executable and its environment. */

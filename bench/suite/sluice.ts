@@ -17,13 +17,13 @@ export interface SluiceOptions {
   executable?: string;
   /** Folder of the checkout that is measured; absent: this one. */
   checkout?: string;
-  /** Models beside those of the suite, as the configuration has them. */
+  /** Models besides those of the suite, as the configuration has them. */
   models?: readonly unknown[];
-  /** Upstreams beside those of the suite, as the configuration has them, by name. */
+  /** Upstreams besides those of the suite, as the configuration has them, by name. */
   upstreams?: Readonly<Record<string, unknown>>;
   /** Additional members of the configuration. */
   config?: Readonly<Record<string, unknown>>;
-  /** Variables of its environment beside the usual ones. */
+  /** Variables of its environment besides the usual ones. */
   env?: Readonly<Record<string, string>>;
   /** Files that run in its process before it does. */
   preload?: readonly string[];

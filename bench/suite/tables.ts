@@ -31,7 +31,7 @@ export function allTables(
   const parts = [
     "CPU time of the target in µs: per request, of streams per event",
     table(["", ...targets], busy.map((name) => [name, ...targets.map((target) => cell(name, target))])),
-    "The same, beside X",
+    "The same, as a ratio to X",
     table(
       ["", ...targets],
       busy.map((name) => [

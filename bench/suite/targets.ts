@@ -92,9 +92,9 @@ export interface DenoProgram {
   /** True if it translates. */
   cross: boolean;
   upstreamPort: number;
-  /** Arguments beside its port and the upstream. */
+  /** Arguments besides its port and the upstream. */
   args?: readonly string[];
-  /** Flags of Deno beside the usual ones. */
+  /** Flags of Deno besides the usual ones. */
   flags?: readonly string[];
 }
 

@@ -10,7 +10,7 @@ const MAX_RULE_LENGTH = 200;
 /** Replaces text that may come from the client. */
 const ELLIPSIS = "…";
 
-/** Words that the gateway itself quotes in errors, beside member names. */
+/** Words that the gateway itself quotes in errors, besides member names. */
 const GATEWAY_WORDS: ReadonlySet<string> = new Set(
   "any assistant auto developer form-data high none required tool x-sluice-user x-sluice-tags metadata.user_id".split(
     " ",

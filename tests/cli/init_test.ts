@@ -8,7 +8,7 @@ reuseGateways();
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-/** Settings that a vendor needs beside its name. */
+/** Settings that a vendor needs besides its name. */
 function settingsOf(vendor: VendorName): string[] {
   return [
     ...(CATALOG.has(vendor) ? [] : ["--models", "one,acme/two"]),

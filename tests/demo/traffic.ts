@@ -32,7 +32,7 @@ const INCIDENTS: readonly Incident[] = [
   { from: 3 * 24 + 2, until: 3 * 24 - 4, upstream: "meridian", kind: "slow" },
 ];
 
-/** Options of a month's traffic beside its seed. */
+/** Options of a month's traffic besides its seed. */
 export interface TrafficOptions {
   config: Pick<Config, "models" | "groups">;
   /** End of the month, Unix time in milliseconds. */

@@ -25,7 +25,7 @@ const AGAIN_MS = 12_000;
 const OPENED_AT_ONCE = 1_000;
 /** Streams before all others, so that nothing is loaded or compiled among them. */
 const WARM = 100;
-/** Descriptors of a process beside those of its streams, of which each has two. */
+/** Descriptors of a process besides those of its streams, of which each has two. */
 const OTHER_DESCRIPTORS = 400;
 /** Largest growth of memory per stream, in bytes: 90 KiB of it are the runtime's for two connections. */
 const PER_STREAM_BYTES = 320 * 1024;

@@ -7,7 +7,7 @@ import { findProgram, QUICK, skipIf } from "./skip.ts";
 import { until } from "./soon.ts";
 import { type ReservedPort, reservePort } from "./ports.ts";
 
-/** Folders of the programs of databases, beside those in PATH. */
+/** Folders of the programs of databases, besides those in PATH. */
 const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/postgresql/${version}/bin`);
 
 /** A server of the test's own, which it may stop and start. */

@@ -50,7 +50,7 @@ export interface TestKey {
 /** Parts of a gateway that a test can replace; absent: a store in memory, a clock that shows 0, and no chance. */
 type ReplacedParts = Partial<Omit<GatewayParts, "config" | "log">>;
 
-/** Options of a gateway beside its configuration. */
+/** Options of a gateway besides its configuration. */
 export interface GatewayOptions extends ReplacedParts {
   /** True: targets that fail become unavailable. */
   breakers?: boolean;

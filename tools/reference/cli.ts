@@ -13,7 +13,7 @@ If the configuration has mistakes, \`sluice requests\`, \`explain\`, \`audit\`, 
 \`enable\`, \`revoke\` and \`rotate\` still work: they need only its \`store\`. \`sluice health\` needs only \`listen\`.
 `;
 
-/** Environment variables beside those that the configuration names. */
+/** Environment variables besides those that the configuration names. */
 export const VARIABLES: readonly (readonly [name: string, about: string])[] = [
   ["SLUICE_CONFIG", "Path of the configuration"],
   ["SLUICE_CONFIG_TEXT", "Text of the configuration, for platforms without files"],

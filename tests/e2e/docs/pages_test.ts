@@ -91,7 +91,7 @@ class Runner implements AsyncDisposable {
   }
 }
 
-/** Commands that pages use beside the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
+/** Commands that pages use besides the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
 async function installCommands(folder: string, runner: number): Promise<void> {
   await Deno.mkdir(`${folder}/bin`);
   // With the folder as its home, Deno would fetch and compile all packages again for each page.

@@ -87,7 +87,7 @@ export function configFor({ load, counter }: { load: Load; counter: Counter }, c
   };
 }
 
-/** One request beside those of the load. */
+/** One request besides those of the load. */
 interface Answered {
   kind: Kind;
   id: string;

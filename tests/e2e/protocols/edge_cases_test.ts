@@ -1,4 +1,4 @@
-/** Edge cases that need the whole gateway: headers, statuses, and everything beside translation. */
+/** Edge cases that need the whole gateway: headers, statuses, and everything besides translation. */
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";

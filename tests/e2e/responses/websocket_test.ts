@@ -12,7 +12,7 @@ function chatUpstream(): FakeUpstream {
   return startUpstream(() => events(STREAMED.chat.join("")));
 }
 
-/** Headers of a complete handshake beside `Upgrade`. */
+/** Headers of a complete handshake besides `Upgrade`. */
 const HANDSHAKE = ["connection: Upgrade", "sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="];
 
 /** Status of an upgrade. */
