@@ -157,7 +157,15 @@ export interface Reasoning {
 export type OutputFormat =
   | { type: "text" }
   | { type: "json_object" }
-  | { type: "json_schema"; schema: JsonObject; name?: string; description?: string; strict?: boolean };
+  | {
+    type: "json_schema";
+    schema: JsonObject;
+    name?: string;
+    description?: string;
+    strict?: boolean;
+    /** True if the target cannot express the schema, so that the prompt asks for the format in words. */
+    inWords?: true;
+  };
 
 /** Sampling parameters as the client sent them; the protocol's schema has checked their ranges. */
 export interface Sampling {

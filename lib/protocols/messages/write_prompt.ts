@@ -8,7 +8,7 @@ import { enforcesSchemas, type WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { writeCacheMark } from "../canonical/cache_mark.ts";
-import { needsOpenObjects, structuredOutputSchema } from "../canonical/structured_schema.ts";
+import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 
 /**
  * Writes the body of `POST /v1/messages`, in steps. The body of a client of this protocol is only normalized: defaults
@@ -21,7 +21,7 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
   const maxCompletionTokens = target.row.top_provider.max_completion_tokens;
   const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), maxCompletionTokens);
   const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
-  const { format, lines } = yield* writeFormat(prompt, target);
+  const { format, lines } = writeFormat(prompt, target);
   const config = { ...members(own.output_config), ...(effort && { effort }), ...(format && { format }) };
   const metadata = { ...members(own.metadata), ...(prompt.user !== undefined && { user_id: prompt.user }) };
   const body: JsonObject = {
@@ -56,10 +56,7 @@ function withObjects(body: JsonObject, objects: Readonly<Record<string, JsonObje
  * as text, and so does every model if the vendor cannot express the schema. Both are added to `dropped`. JSON without a
  * schema is always requested as text.
  */
-function* writeFormat(
-  prompt: Prompt,
-  target: WriteTarget,
-): Generator<void, { format?: JsonObject; lines: string[] }> {
+function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject; lines: string[] } {
   const { format, protocol } = prompt;
   switch (format?.type) {
     case undefined:
@@ -68,7 +65,7 @@ function* writeFormat(
     case "json_object":
       return { lines: ["Answer with one JSON object and nothing else."] };
     case "json_schema": {
-      if (!enforcesSchemas(target) || (protocol !== "messages" && (yield* needsOpenObjects(format.schema)))) {
+      if (!enforcesSchemas(target) || format.inWords === true) {
         target.dropped.add(PARAMETER_NAMES[protocol].format);
         return { lines: [schemaLine(format)] };
       }

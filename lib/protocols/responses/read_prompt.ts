@@ -4,7 +4,7 @@ import type { Prompt, Reasoning, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { booleanOf, listOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
+import { booleanOf, listOf, numberOf, objectOf, present, stringOf, textsOf, withoutNulls } from "../members.ts";
 import { readOutputFormat } from "../openai_settings.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
@@ -147,8 +147,4 @@ function otherText(body: JsonObject): JsonObject | undefined {
 function otherIncludes(body: JsonObject): Json[] | undefined {
   const others = listOf(body.include).filter((name) => name !== ENCRYPTED && name !== LOGPROBS);
   return others.length === 0 ? undefined : others;
-}
-
-function withoutNulls(value: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 }

@@ -15,8 +15,8 @@ import {
   type ToolChoice,
 } from "../canonical/types.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
-import { isObject, type JsonObject, parseJson, writeJson } from "../../json/mod.ts";
-import { objectsOf, stringOf } from "../members.ts";
+import { isObject, type JsonObject, tryParse, writeJson } from "../../json/mod.ts";
+import { objectsOf, stringOf, withoutNulls } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 import { ANTHROPIC_CLIENT_TOOLS, type AnthropicClientTool } from "./anthropic_client_tools.ts";
 import { mapPrompt } from "./map_blocks.ts";
@@ -75,7 +75,7 @@ function asFunction(
     description: describe(tool.value),
     parameters,
     ...readCacheMark(tool.value),
-    ...unknownIn(tool.from, tool.value, modelled, { more: tool.unknownMembers?.members ?? {} }),
+    ...unknownIn(tool.from, tool.value, modelled, { more: tool.unknownMembers?.members }),
   };
 }
 
@@ -213,24 +213,11 @@ function itemOf(
   id: string,
   text: string,
 ): JsonObject | undefined {
-  const { success, data } = schema.safeParse(parsed(text));
+  const input = tryParse(text);
+  // Models write null for optional members.
+  const { success, data } = schema.safeParse(isObject(input) ? withoutNulls(input) : input);
   if (!success) return undefined;
   // OpenAI's rule for ids, which it checks when the conversation moves to one of its models.
   const itemId = `${idPrefix}_${id.replace(/[^A-Za-z0-9_-]/g, "_")}`.slice(0, 64);
   return { type: call, id: itemId, call_id: id, ...itemMembers(data), status: "completed" };
-}
-
-/** Parses arguments, without members that are null: models write them for optional ones. */
-function parsed(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isObject(value) ? withoutNulls(value) : undefined;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return undefined;
-  }
-}
-
-function withoutNulls(value: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 }

@@ -50,8 +50,7 @@ function* fitFormat(
   target: AdaptTarget,
 ): Generator<void, OutputFormat> {
   if (target.protocol === "messages") {
-    // The writer asks for such an answer in words.
-    if (yield* needsOpenObjects(format.schema)) return format;
+    if (yield* needsOpenObjects(format.schema)) return { ...format, inWords: true };
     return { ...format, schema: yield* structuredOutputSchema(format.schema) };
   }
   const strict = format.strict ?? (protocol === "messages" && isStrictSchema(format.schema) ? true : undefined);

@@ -190,7 +190,7 @@ Deno.test("writePrompt() writes the output format, or describes it to the model"
     'Answer with JSON (a thing) that is valid by this JSON Schema, and nothing else:\n{"type":"array"}',
   );
   assertEquals(dropped, ["response_format"]);
-  const map = write({ format: { ...format, schema: { type: "object" } } });
+  const map = write({ format: { ...format, schema: { type: "object" }, inWords: true } });
   assertEquals([map.body.output_config, map.dropped], [undefined, ["response_format"]]);
 });
 
