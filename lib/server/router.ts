@@ -31,8 +31,8 @@ export interface RouteContext extends Pick<GuardedRequest, "gateway" | "requestI
   /** The request's body as it was sent. */
   readonly body: Omit<RequestBody, "readJson" | "keepAnswer" | "take" | "release">;
   /**
-   * Reads the body as `RequestBody.readJson`. A protocol may complete it: Gemini adds what is in the URL, responses the
-   * stored conversation.
+   * Reads the body as `RequestBody.readJson`. A protocol may add to it: Gemini adds the members in the URL, and responses
+   * adds the stored conversation.
    */
   readJson(scan?: ScanPlan): Promise<JsonBody>;
   /** Shutdown state of the process, for answers that end only with it. */

@@ -117,7 +117,7 @@ Deno.test("tokenBound() bounds a compressed document by its unpacked size, or by
   assertEquals([bound(ARCHIVE), bound(ARCHIVE.slice(0, -40)), bound("UEsDBBQA")], [plain, 10_000_000, 10_000_000]);
   const damaged = atob(ARCHIVE).replaceAll("PK\x01\x02", "PK\x01\x03");
   assertEquals(bound(btoa(damaged)), 10_000_000);
-  // Some readers find a second, empty directory at the end, which is not the one that the end record names.
+  // Some readers use a second, empty directory at the end instead of the directory that the end record names.
   const empty = `PK\x05\x06${"\0".repeat(18)}`;
   assertEquals(bound(btoa(atob(ARCHIVE) + empty)), 10_000_000);
   const text = `PK\x03\x04${"x".repeat(70_000)}`;

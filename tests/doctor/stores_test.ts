@@ -57,7 +57,7 @@ Deno.test("the check of a silent server ends at its time limit", async () => {
   assertMatch(lines(await lookAtLimits(`redis://${place}`, steps)).join("\n"), form);
 });
 
-postgresTest("a database whose certificate is not trusted is told from one that refuses the login", async () => {
+postgresTest("doctor distinguishes an untrusted certificate of a database from a refused login", async () => {
   await using server = await startPostgres();
   const sql = connect(new Secret(server.url), 1);
   const [row] = await sql<{ folder: string }[]>`SELECT current_setting('data_directory') AS folder`;

@@ -9,8 +9,8 @@ import { readEvents, recordedStream } from "./recorded.ts";
 import { formatJson } from "./format_json.ts";
 
 /**
- * Names of golden files, and of the recorded streams that they show. Writers see nothing but events, so that a stream
- * whose events are of the same kinds as those of another file has none: its reader's test compares what is read from it.
+ * Names of golden files, and of the recorded streams that they show. Writers see only events, so a stream has a golden
+ * file only if no other file has events of the same kinds. The reader's test compares the events of every stream.
  */
 const CASES: Readonly<Record<Protocol, Readonly<Record<string, string>>>> = {
   chat: {

@@ -17,7 +17,7 @@ import { failureOf, request } from "./transports.ts";
 const SETTINGS = "\0\0\0\x04\0\0\0\0\0";
 const GOAWAY = "\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
 
-/** A server in front of another one that forwards only HTTP/2, and answers everything else with these bytes. */
+/** A proxy that forwards only HTTP/2 connections, and answers all other connections with these bytes. */
 function startHttp2Only(
   behind: FakeUpstream,
   { refusal, marks = "PRI * HTTP/2.0" }: { refusal: string; marks?: string },

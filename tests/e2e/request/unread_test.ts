@@ -212,7 +212,7 @@ function* slowly([first = "", ...rest]: readonly string[]): Generator<Step> {
   yield* rest;
 }
 
-Deno.test("a client that waits for its model does not count as one that does not read", async () => {
+Deno.test("a client that waits for its model is not treated as a client that stopped reading", async () => {
   for (const way of ["relayed", "translated"] as const) {
     const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "reported");
     await using world = startWorld({
