@@ -167,6 +167,8 @@ export const OPERATOR_TESTS: Readonly<Record<string, (console: ConsoleBrowser) =
     await using tab = await open();
     const { page } = tab;
     await page.goto(`${url}/sign-in`);
+    // The browser moves the focus to the field with the first frame, which may be later than the load.
+    await page.waitForSelector("input:focus");
     await page.keyboard.type(demo.adminKey);
     await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
     assertEquals(await headingOf(page), "Overview");
