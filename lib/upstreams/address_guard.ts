@@ -92,16 +92,36 @@ export async function allowedAddresses(
   return addresses;
 }
 
+/** Maximum number of lookups that run concurrently. */
+const MAX_LOOKUPS = 16;
+
 /**
  * Returns a resolver whose concurrent calls for one name share a lookup. A lookup cannot be cancelled, and occupies one
- * of the runtime's 32 threads, which also write the ledger, for as long as the name servers do not answer.
+ * of the runtime's 32 threads, which also write the ledger, for as long as the name servers do not answer. Therefore
+ * only a part of the threads is used, and lookups of further names wait.
  */
 export function shareLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>();
+  const waiting: (() => void)[] = [];
+  let free = MAX_LOOKUPS;
+
+  async function lookUp(hostname: string): Promise<readonly string[]> {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await lookup(hostname);
+    } finally {
+      running.delete(hostname);
+      const next = waiting.shift();
+      if (next === undefined) free++;
+      else next();
+    }
+  }
+
   return (hostname) => {
     let looking = running.get(hostname);
     if (looking === undefined) {
-      looking = lookup(hostname).finally(() => running.delete(hostname));
+      looking = lookUp(hostname);
       running.set(hostname, looking);
     }
     return looking;

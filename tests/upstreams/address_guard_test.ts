@@ -103,6 +103,23 @@ Deno.test("concurrent lookups of a name are one, whose result later lookups do n
   }
 });
 
+Deno.test("lookups that get no answer leave half of the runtime's threads to the ledger", async () => {
+  const asked: [name: string, answer: PromiseWithResolvers<readonly string[]>][] = [];
+  const lookup = shareLookups((name) => {
+    const answer = Promise.withResolvers<readonly string[]>();
+    asked.push([name, answer]);
+    return answer.promise;
+  });
+  const waiting = Array.from({ length: 40 }, (_, index) => lookup(`${index}.test`));
+  for (let done = 0; done < 40; done++) {
+    assertEquals(asked.length, Math.min(40, 16 + done));
+    if (done % 2 === 0) asked[done]?.[1].resolve([`192.0.2.${done}`]);
+    else asked[done]?.[1].reject(new Error("ENOTFOUND"));
+    await Promise.allSettled([waiting[done]]);
+  }
+  assertEquals(asked.map(([name]) => name), Array.from({ length: 40 }, (_, index) => `${index}.test`));
+});
+
 Deno.test("a name that cannot be resolved any more keeps its addresses for an hour, unless one is refused", async () => {
   using time = simulateTime(0);
   let answer: () => Promise<readonly string[]> = () => Promise.resolve(["192.0.2.1"]);
