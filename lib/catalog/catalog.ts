@@ -65,12 +65,17 @@ function withOwnHealth(model: Model, { upstreams }: Pick<Config, "upstreams">): 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;
 
-/**
- * Returns the prices at `now` (Unix milliseconds): those of the last price change that has begun, otherwise the model's
- * own; within these, those of the current time window.
- */
-export function pricingAt({ pricing, price_changes }: Pick<Model, "pricing" | "price_changes">, now: number): Pricing {
-  return windowAt(price_changes.findLast(({ from }) => from <= now) ?? pricing, now);
+/** Returns the prices at `now` (Unix milliseconds): those of the current time window of `allPricingAt`. */
+export function pricingAt(model: Pick<Model, "pricing" | "price_changes">, now: number): Pricing {
+  return windowAt(allPricingAt(model, now), now);
+}
+
+/** Returns the prices of the last price change that has begun at `now`, otherwise the model's own, with all windows. */
+export function allPricingAt(
+  { pricing, price_changes }: Pick<Model, "pricing" | "price_changes">,
+  now: number,
+): Pricing {
+  return price_changes.findLast(({ from }) => from <= now) ?? pricing;
 }
 
 /** Returns the prices of the time window that contains `now` (Unix milliseconds), or those outside all windows. */

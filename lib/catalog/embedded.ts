@@ -14,13 +14,7 @@ export const EMBEDDED_TARGETS: Readonly<Record<Exclude<ModelKind, "other">, read
 };
 
 /** Prices of the free models. */
-const FREE_PRICES = {
-  prompt: "0",
-  completion: "0",
-  input_cache_read: "0",
-  input_cache_write_5m: "0",
-  input_cache_write_1h: "0",
-};
+const FREE_PRICES = { prompt: "0", completion: "0" };
 
 /** Prices of the image model: USD 0.75 per million tokens of the prompt, USD 4.50 per million tokens of images. */
 const IMAGE_PRICES = { prompt: "0.00000075", completion: "0.0000045" };
@@ -41,7 +35,6 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     },
     pricing: FREE_PRICES,
     top_provider: { max_completion_tokens: 32_768 },
-    supported_parameters: `temperature top_p max_tokens stop tools tool_choice response_format reasoning`.split(/\s+/),
     reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] },
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "echo" }],
   }),

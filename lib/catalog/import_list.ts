@@ -58,11 +58,12 @@ function rowOf(
 ): CatalogModel["row"] {
   const base = old ?? { created: Date.parse(date) / 1000, ...row };
   const { context_tiers: _, ...kept } = isObject(base.pricing) ? base.pricing : {};
+  const hostLimits = isObject(base.top_provider) ? base.top_provider : {};
   return {
     ...base,
     id,
     ...(context_length !== undefined && { context_length }),
-    ...(max_completion_tokens !== undefined && { top_provider: { max_completion_tokens } }),
+    ...(max_completion_tokens !== undefined && { top_provider: { ...hostLimits, max_completion_tokens } }),
     pricing: { ...kept, ...pricing },
   };
 }

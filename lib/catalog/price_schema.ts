@@ -1,13 +1,15 @@
 /** The schema of prices, and their form with all defaults. Member names are those of the API. */
 import { z } from "zod";
 
+const DECIMAL = /^\d{1,6}(\.\d{1,12})?$/;
+
 /** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
-export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+export const priceSchema = z.string().regex(DECIMAL, {
   error: 'Expected USD per token as a decimal string with at most 12 decimals, such as "0.00000125"',
 });
 
 /** USD per call as a decimal string with at most 12 decimals, such as `0.01`. */
-const callPriceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+const callPriceSchema = z.string().regex(DECIMAL, {
   error: 'Expected USD per call as a decimal string with at most 12 decimals, such as "0.01"',
 });
 
@@ -94,6 +96,9 @@ type WrittenTokenPrices = Omit<
   WrittenPricing,
   "input_image" | "request" | "hosted_tools" | "service_tiers" | "time_windows"
 >;
+
+/** The prices of cached input. Where they are left out, they are those of `prompt`. */
+export const CACHE_PRICES = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
 
 /** A price for every class of tokens, in USD per token as decimal strings. */
 export interface TokenPrices {

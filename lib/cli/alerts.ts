@@ -3,7 +3,6 @@ import { reasonOf } from "../causes.ts";
 import { testAlert } from "../alerts/event.ts";
 import { SEND_MS, sendAlert } from "../alerts/webhook.ts";
 import type { Config } from "../config.ts";
-
 import { GatewayError } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -22,10 +21,9 @@ export async function testAlerts({ alerts, private_networks }: Config): Promise<
     return 1;
   }
   const body = testAlert(Date.now());
-  const target = { alerts, private_networks };
   try {
-    const signal = new AbortController().signal;
-    const status = await sendAlert(body, target, { now: Date.now(), signal });
+    const { signal } = new AbortController();
+    const status = await sendAlert(body, { alerts, private_networks }, { now: Date.now(), signal });
     const isAccepted = status >= 200 && status < 300;
     const outcome = isAccepted ? "accepted" : "refused";
     (isAccepted ? writeOut : writeErr)(`The receiver ${outcome} the test alert ${body.id} with status ${status}\n`);

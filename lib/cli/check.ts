@@ -13,7 +13,7 @@ import { allWarnings } from "./warnings/warnings.ts";
 import { budgetText, limitsText, listText, userBudgetText } from "./key_text.ts";
 import { jsonText, writeOut } from "./output.ts";
 import { parseUsd, perMillion } from "../billing/money.ts";
-import type { TieredPrices } from "../catalog/price_schema.ts";
+import { CACHE_PRICES, type TieredPrices } from "../catalog/price_schema.ts";
 
 /** Input of `check` and its output format. */
 export interface CheckOptions {
@@ -143,13 +143,12 @@ function priceText(model: Model, now: number): string {
     context_tiers,
     window,
   } = pricing;
-  const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
   const simplePrices = [
     prompt,
     completion,
     input_image,
     request,
-    ...names.map((name) => pricing[name]),
+    ...CACHE_PRICES.map((name) => pricing[name]),
     ...Object.values(hosted_tools),
   ];
   const isFree = (service_tiers ?? context_tiers) === undefined &&
@@ -158,9 +157,8 @@ function priceText(model: Model, now: number): string {
   const prices: [name: string, price: string][] = [
     ["prompt", prompt],
     ["completion", completion],
-    ...names.map((name): [string, string] => [name, pricing[name]]).filter(([, price]) =>
-      price !== prompt && price !== "0"
-    ),
+    ...CACHE_PRICES.map((name): [string, string] => [name, pricing[name]])
+      .filter(([, price]) => price !== prompt && price !== "0"),
     ...(pricing.input_image === undefined ? [] : [["input_image", input_image] as [string, string]]),
   ];
   const texts = prices.map(([name, price]) => `${name} ${perMillion(price)}`);

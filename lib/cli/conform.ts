@@ -30,7 +30,10 @@ export async function conform(
       origin,
       key,
       model: values.model,
-      ...{ imageModel, embeddingModel, rerankModel, only },
+      imageModel,
+      embeddingModel,
+      rerankModel,
+      only,
       concurrency: readConcurrency(values.concurrency),
       timeoutMs: TIMEOUT_MS,
     });

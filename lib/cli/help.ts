@@ -28,16 +28,19 @@ function commandHelp(name: string, syntax: CommandSyntax): string {
   return `Usage: ${usage}\n\n${about}\n${flagsText}\nExamples:\n${examples.map((line) => `  ${line}\n`).join("")}`;
 }
 
-function withOperand(name: string, { operand, isOptional }: CommandSyntax): string {
+/** Returns the name of a command as it is used: with its operand, in brackets if that may be left out. */
+export function withOperand(name: string, { operand, isOptional }: CommandSyntax): string {
   if (operand === undefined) return name;
   return `${name} ${isOptional === true ? `[${operand}]` : operand}`;
 }
 
-function flagForm(flag: Flag): string {
+/** Returns a flag as it is written, with the name of its value. */
+export function flagForm(flag: Flag): string {
   return isSwitch(flag) ? `--${flag}` : `--${flag} ${VALUE_FLAGS[flag][0]}`;
 }
 
-function flagHelp(flag: Flag): string {
+/** Returns the help of a flag for the commands that have none of their own. */
+export function flagHelp(flag: Flag): string {
   return isSwitch(flag) ? SWITCHES[flag] : VALUE_FLAGS[flag][1];
 }
 

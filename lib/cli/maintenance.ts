@@ -55,7 +55,7 @@ export async function flushKeys({ keys, log }: Gateway): Promise<void> {
   }
 }
 
-/** Pause between two rounds, in milliseconds. */
+/** Pause between two rounds of sums, in milliseconds. */
 const ROUND_PAUSE_MS = 2_000;
 
 /** Pause between two steps of a round, in milliseconds, so that requests are served in between. */
@@ -75,9 +75,7 @@ export function startSummingUp(current: () => SummedGateway, { roundMs = ROUND_P
   async function round(): Promise<void> {
     const { store, log } = current();
     try {
-      while (!hasEnded && await store.ledger.sumUp()) {
-        await new Promise((resolve) => setTimeout(resolve, STEP_PAUSE_MS));
-      }
+      while (!hasEnded && await store.ledger.sumUp()) await pause();
       isFailing = false;
     } catch (error) {
       // A failure is logged once, however long the database is unreachable.
@@ -94,11 +92,8 @@ export function startSummingUp(current: () => SummedGateway, { roundMs = ROUND_P
 }
 
 const FIRST_ROUND_MS = 60_000;
-/** Interval between two rounds, in milliseconds. */
+/** Interval between two rounds of pruning, in milliseconds. */
 const ROUND_INTERVAL_MS = 3_600_000;
-
-/** Pause between two steps of a round, in milliseconds, so that requests are served in between. */
-const PAUSE_MS = 20;
 
 type PrunedGateway = Pick<Gateway, "config" | "store" | "now" | "log">;
 
@@ -147,5 +142,5 @@ async function readNewest({ store: { ledger } }: PrunedGateway): Promise<number>
 }
 
 function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  return new Promise((resolve) => setTimeout(resolve, STEP_PAUSE_MS));
 }

@@ -106,18 +106,16 @@ function compare(
     writeOut(`No differences found: ${matched.length} of the configured models are in ${name}\n`);
   } else {
     const header = ["MODEL", "UPSTREAM", "MEMBER", "CONFIGURED", "LISTED"];
-    const rows = differences.map(({ id, upstream, member, configured, listed }) => [
-      ...[id, upstream, member],
-      ...[configured, listed].map((value) => value === null ? "-" : String(value)),
-    ]);
+    const rows = differences.map((each) => [each.id, each.upstream, each.member, ...valueCells(each)]);
     writeOut(tableText([header, ...rows]));
-    writeOut(
-      `\n${
-        counted(differences.length, "difference")
-      } from ${name}. Nothing was changed; --json prints rows for the file\n`,
-    );
+    const count = counted(differences.length, "difference");
+    writeOut(`\n${count} from ${name}. Nothing was changed; --json prints rows for the file\n`);
   }
   return differences.length === 0 ? 0 : 1;
+}
+
+function valueCells({ configured, listed }: Pick<ListedDifference, "configured" | "listed">): string[] {
+  return [configured, listed].map((value) => value === null ? "-" : String(value));
 }
 
 function withoutIndex({ index: _, ...difference }: ListedDifference): Omit<ListedDifference, "index"> {
@@ -133,10 +131,7 @@ function printCatalog(
   const name = source.slice(source.lastIndexOf("/") + 1);
   const { catalog, changes, added } = importList(list, snapshot, { date, source: name, only });
   const header = ["MODEL", "MEMBER", "CATALOG", "LISTED"];
-  const rows = changes.map(({ id, member, configured, listed }) => [
-    ...[id, member],
-    ...[configured, listed].map((value) => value === null ? "-" : String(value)),
-  ]);
+  const rows = changes.map((change) => [change.id, change.member, ...valueCells(change)]);
   if (rows.length > 0) writeErr(`${tableText([header, ...rows])}\n`);
   writeErr(
     `${counted(catalog.models.length, "model")}, ${added.length} new; ${counted(rows.length, "member")} changed\n`,

@@ -65,7 +65,7 @@ export async function upstreamUsage(
     }
     const lines = compareInvoice(sums, comparison);
     const ok = lines.every(({ within }) => within);
-    writeOut(comparedText(lines, { format, sums }));
+    writeOut(comparedText(lines, { format, sums, ok }));
     return ok ? 0 : 1;
   });
 }
@@ -75,9 +75,7 @@ export async function upstreamUsage(
  * @throws {UsageError} if a flag names something that does not exist
  */
 export function reportRangeError(error: RangeError): number {
-  if (error instanceof ReportQueryError) {
-    throw new UsageError(error.message, { cause: error });
-  }
+  if (error instanceof ReportQueryError) throw new UsageError(error.message, { cause: error });
   writeErr(
     error instanceof PrunedEntriesError ? `${error.message}; ask with --since ${error.from}\n` : `${error.message}\n`,
   );
@@ -144,11 +142,10 @@ function figureCells(
 /** Formats all compared numbers, and the counts that cannot be compared. */
 function comparedText(
   lines: readonly ComparedLine[],
-  { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
+  { format, sums, ok }: { format: Format; sums: readonly UpstreamSum[]; ok: boolean },
 ): string {
   const { counted: ownCounts, failed, attempts, requests } = totalOf(sums);
   const unverified = { counted: ownCounts, failed, other_attempts: attempts - requests };
-  const ok = lines.every(({ within }) => within);
   if (format === "json") return jsonText({ ok, lines, unverified });
   if (format === "csv") return comparedCsv(lines);
   const [header = [], ...cells] = comparedRows(lines);

@@ -188,10 +188,7 @@ function originName({ path, variable, shared }: ConfigOrigin): string {
   return path ?? variable ?? DEFAULT_FILE;
 }
 
-async function read(
-  path: string | undefined,
-  readTextFile: ConfigInputs["readTextFile"],
-): Promise<string | undefined> {
+async function read(path: string | undefined, readTextFile: ConfigInputs["readTextFile"]): Promise<string | undefined> {
   try {
     return await readTextFile(path ?? DEFAULT_FILE);
   } catch (error) {
@@ -220,10 +217,9 @@ function passwordProblems(file: Json): string[] {
   if (!isObject(file)) return [];
   return (["store", "limits_store"] as const).flatMap((member) => {
     const address = file[member];
-    if (typeof address !== "string" || containsPassword(address) === false) return [];
-    if (containsPassword(address) === undefined) {
-      return [`${member}: ${INVALID_ADDRESS}`];
-    }
+    const hasPassword = typeof address === "string" && containsPassword(address);
+    if (hasPassword === false) return [];
+    if (hasPassword === undefined) return [`${member}: ${INVALID_ADDRESS}`];
     return [`${member}: A password does not belong in the file: put the address into SLUICE_${member.toUpperCase()}`];
   });
 }

@@ -2,11 +2,11 @@
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { kindOfModalities, type ModelKind } from "../catalog/model.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
-import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { isVendorName, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";
 
 /** Returns the configured protocols of an upstream, or its vendor's protocols. */
-function protocolsOf(row: JsonObject): readonly string[] {
+function upstreamProtocols(row: JsonObject): readonly string[] {
   if (Array.isArray(row.protocols)) return row.protocols.filter((name) => typeof name === "string");
   const { vendor } = row;
   return isVendorName(vendor) ? vendorOf(vendor).protocols : [];
@@ -106,13 +106,13 @@ function targetProblems(file: JsonObject, { target, kind }: TargetOfModel, path:
   const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
   if (!isObject(upstream)) return [];
   if (upstream.vendor === "embedded") return embeddedTargetProblems({ target, kind }, path);
-  if (kind === "image") return imageTargetProblems(upstream, target, path);
-  if (kind === "embedding" || kind === "rerank") return retrievalTargetProblems(upstream, { target, kind }, path);
-  return textTargetProblems(upstream, target, path);
+  return kind === "image" || kind === "embedding" || kind === "rerank"
+    ? vendorProblems(upstream, { target, kind }, path)
+    : textTargetProblems(upstream, target, path);
 }
 
 function* textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): Generator<string> {
-  const supported = protocolsOf(upstream);
+  const supported = upstreamProtocols(upstream);
   if (typeof target.protocol === "string" && !supported.includes(target.protocol)) {
     yield formatProblem(
       [...path, "protocol"],
@@ -126,25 +126,30 @@ function* textTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
   }
 }
 
-/** Requires a vendor that offers embeddings or reranking, by the kind of the model. */
-function retrievalTargetProblems(
+/** What a vendor must be able to do for models of a kind, and how a message says that it cannot. */
+const ABILITIES = {
+  image: { canDo: ({ images }: Vendor) => images === true, lack: "makes no images" },
+  embedding: { canDo: ({ embeddings }: Vendor) => embeddings !== undefined, lack: "makes no embeddings" },
+  rerank: { canDo: ({ rerank }: Vendor) => rerank === true, lack: "does not rerank" },
+};
+
+/** Requires a vendor that is able to serve the kind of the model, and for images no protocol. */
+function* vendorProblems(
   upstream: JsonObject,
-  { target, kind }: { target: JsonObject; kind: "embedding" | "rerank" },
+  { target, kind }: { target: JsonObject; kind: keyof typeof ABILITIES },
   path: Path,
-): string[] {
-  const { vendor } = upstream;
-  if (!isVendorName(vendor)) return [];
-  const canDo = (name: VendorName) =>
-    kind === "embedding" ? vendorOf(name).embeddings !== undefined : vendorOf(name).rerank === true;
-  if (canDo(vendor)) return [];
-  const able = (Object.keys(VENDORS) as VendorName[]).filter(canDo);
-  const lack = kind === "embedding" ? "makes no embeddings" : "does not rerank";
-  return [
-    formatProblem(
+): Generator<string> {
+  const { canDo, lack } = ABILITIES[kind];
+  if (isVendorName(upstream.vendor) && !canDo(vendorOf(upstream.vendor))) {
+    const able = (Object.keys(VENDORS) as VendorName[]).filter((name) => canDo(vendorOf(name)));
+    yield formatProblem(
       [...path, "upstream"],
       `Upstream "${target.upstream}" ${lack}: its vendor must be one of ${able.join(", ")}, or embedded`,
-    ),
-  ];
+    );
+  }
+  if (kind === "image" && target.protocol !== undefined) {
+    yield formatProblem([...path, "protocol"], "Only for models that answer in text");
+  }
 }
 
 /** Requires `embedding` exactly on models that make embeddings, and equal vector lengths within a vector space. */
@@ -174,21 +179,6 @@ export function* embeddingProblems(file: JsonObject): Generator<string> {
           "space need the same length",
       );
     }
-  }
-}
-
-/** Requires an upstream that makes images, and no settings for texts. */
-function* imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): Generator<string> {
-  const { vendor } = upstream;
-  if (isVendorName(vendor) && vendorOf(vendor).images !== true) {
-    const able = (Object.keys(VENDORS) as VendorName[]).filter((name) => vendorOf(name).images === true);
-    yield formatProblem(
-      [...path, "upstream"],
-      `Upstream "${target.upstream}" makes no images: its vendor must be one of ${able.join(", ")}, or embedded`,
-    );
-  }
-  if (target.protocol !== undefined) {
-    yield formatProblem([...path, "protocol"], "Only for models that answer in text");
   }
 }
 

@@ -3,7 +3,7 @@ import { mayUse } from "../access/permissions.ts";
 import { EMBEDDED_MODELS } from "../catalog/embedded.ts";
 import { minutesOf } from "../catalog/price_schema.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
-import { formatProblem, type Path } from "./problems.ts";
+import { formatProblem, type Path, pathText } from "./problems.ts";
 import { objects, priceListsOf } from "./validate_models.ts";
 
 /** Maximum number of decimals of a price times a factor, so that every cost is a multiple of 1e-12 USD. */
@@ -67,18 +67,11 @@ function extraProblems(group: JsonObject, { name, file }: { name: string; file: 
 }
 
 /** Returns the paths of the missing prices of an extra, one for each price list of a model that lacks it. */
-function missingPrices({ id, pricing, price_changes }: JsonObject, member: string, extra: string): string[] {
-  const priceLists: [path: string, prices: unknown][] = [
-    ["pricing", pricing],
-    ...(Array.isArray(price_changes) ? price_changes : []).map((change, index): [string, unknown] => [
-      `price_changes[${index}]`,
-      change,
-    ]),
-  ];
-  return priceLists.flatMap(([path, prices]) => {
-    const extraPrices = isObject(prices) ? prices[member] : undefined;
-    return isObject(extraPrices) && Object.hasOwn(extraPrices, extra) ? [] : [`${path}.${member} of model "${id}"`];
-  });
+function missingPrices(model: JsonObject, member: string, extra: string): string[] {
+  const lacking = priceListsOf({ ...model, targets: [] }, []).filter(([, { [member]: extraPrices }]) =>
+    !isObject(extraPrices) || !Object.hasOwn(extraPrices, extra)
+  );
+  return lacking.map(([path]) => `${pathText([...path, member])} of model "${model.id}"`);
 }
 
 /**

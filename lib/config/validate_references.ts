@@ -30,11 +30,8 @@ const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(pr
 
 /** Requires a shared store for a shared configuration. */
 function nodeProblems({ nodes, store }: JsonObject): string[] {
-  if (!isObject(nodes) || nodes.config !== "store") return [];
-  if (isPostgres(store)) return [];
-  return [
-    formatProblem(["nodes", "config"], '"store" needs a shared store: set `store` to a Postgres database'),
-  ];
+  if (!isObject(nodes) || nodes.config !== "store" || isPostgres(store)) return [];
+  return [formatProblem(["nodes", "config"], '"store" needs a shared store: set `store` to a Postgres database')];
 }
 
 /** Requires a shared store and a fixed port for processes that share the port. */
@@ -74,7 +71,7 @@ function* upstreamProblems(file: JsonObject, env: ReadEnvironment): Generator<st
       yield formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" requires a key`);
     }
     const variable = variableOf(row.api_key);
-    const problem = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
+    const problem = variable === undefined ? undefined : secretProblem(variable, env(variable), FOREIGN_SECRET);
     if (problem !== undefined) yield formatProblem([...path, "api_key", "env"], problem);
     const supported: readonly string[] = protocolsOf(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
@@ -161,7 +158,7 @@ function* alertProblems({ alerts }: JsonObject, env: ReadEnvironment): Generator
 
 /** Returns the problem with a webhook's address, without quoting the address; `undefined` if there is none. */
 function webhookProblem(variable: string, value: string | undefined): string | undefined {
-  const problem = upstreamSecretProblem(variable, value);
+  const problem = secretProblem(variable, value, FOREIGN_SECRET);
   if (problem !== undefined || value === undefined) return problem;
   const url = URL.parse(value);
   const isAddress = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "" &&
@@ -184,18 +181,19 @@ function variableOf(secret: Json | undefined): string | undefined {
   return secretSchema.safeParse(secret).data?.env;
 }
 
-/** Returns the problem with a secret that clients send, without quoting it; `undefined` if there is none. */
-function secretProblem(variable: string, value: string | undefined): string | undefined {
-  if (value === undefined) return `The environment variable "${variable}" is not set`;
-  if (value === "") return `The environment variable "${variable}" is empty`;
-  if (/^[\x21-\x7e]{16,256}$/.test(value)) return undefined;
-  return `The environment variable "${variable}" must hold 16 to 256 visible ASCII characters, no spaces`;
-}
+/** A secret that clients send to Sluice or that signs its alerts. */
+const OWN_SECRET = { pattern: /^[\x21-\x7e]{16,256}$/, expected: "16 to 256 visible ASCII characters, no spaces" };
 
-/** Returns the problem with a secret that is sent in a header, without quoting it; `undefined` if there is none. */
-function upstreamSecretProblem(variable: string, value: string | undefined): string | undefined {
+/** A secret that others chose. Sluice sends it in a header or connects to it. */
+const FOREIGN_SECRET = { pattern: /^[\x21-\x7e]{1,4096}$/, expected: "visible ASCII characters, no spaces" };
+
+/** Returns the problem with a secret, without quoting it; `undefined` if there is none. */
+function secretProblem(
+  variable: string,
+  value: string | undefined,
+  { pattern, expected } = OWN_SECRET,
+): string | undefined {
   if (value === undefined) return `The environment variable "${variable}" is not set`;
   if (value === "") return `The environment variable "${variable}" is empty`;
-  if (/^[\x21-\x7e]{1,4096}$/.test(value)) return undefined;
-  return `The environment variable "${variable}" must hold visible ASCII characters, no spaces`;
+  return pattern.test(value) ? undefined : `The environment variable "${variable}" must hold ${expected}`;
 }

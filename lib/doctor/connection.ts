@@ -20,8 +20,7 @@ export interface ConnectionCheckOptions {
 
 /** Checks the connection and notes the results. Returns whether all steps succeeded. */
 export async function checkConnection(notes: Notes, url: URL, options: ConnectionCheckOptions): Promise<boolean> {
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  const { hostname, port } = addressOf(url);
   if (!await resolveName(notes, hostname, options)) return false;
   const startedAt = performance.now();
   try {
@@ -43,6 +42,12 @@ export async function checkConnection(notes: Notes, url: URL, options: Connectio
     return true;
   }
   return await checkTls(notes, { hostname, port, took, ...options });
+}
+
+/** Returns the host of a URL, an IPv6 address without brackets, and the port. */
+export function addressOf({ protocol, hostname, port }: URL): { hostname: string; port: number } {
+  const usualPort = protocol === "https:" ? 443 : 80;
+  return { hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? usualPort : Number(port) };
 }
 
 async function resolveName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {

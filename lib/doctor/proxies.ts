@@ -2,6 +2,7 @@
 import type { ReadEnvironment } from "../secret.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import { isAddress, isLoopbackHost, isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
+import { addressOf } from "./connection.ts";
 import { createNotes, type Finding } from "./finding.ts";
 
 /** Returns the address of a proxy without user and password. */
@@ -17,7 +18,7 @@ export function checkProxies(upstreams: readonly { name: string; url: string }[]
   for (const { name, url } of upstreams) {
     const proxy = proxyFor(url, env);
     if (proxy === undefined) continue;
-    const hostname = new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
+    const { hostname } = addressOf(new URL(url));
     if (isAddress(hostname)) addressCount++;
     const text = `Upstream "${name}" is reached through ${proxyName(proxy)}`;
     if (isLoopbackHost(hostname) || isWithin(hostname, PRIVATE_NETWORKS)) {
@@ -30,10 +31,7 @@ export function checkProxies(upstreams: readonly { name: string; url: string }[]
   if (notes.found.length === 0 && upstreams.length > 0) notes.ok("None: every upstream is reached directly");
   const exemptsAll = (env("NO_PROXY") ?? env("no_proxy") ?? "").split(",").map((entry) => entry.trim()).includes("*");
   if (exemptsAll && addressCount > 0) {
-    notes.warn(
-      "NO_PROXY is *, which exempts names but not addresses",
-      "List networks too, or unset the proxy",
-    );
+    notes.warn("NO_PROXY is *, which exempts names but not addresses", "List networks too, or unset the proxy");
   }
   return notes.found;
 }

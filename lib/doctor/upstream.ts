@@ -6,6 +6,7 @@ import { reasonOf } from "../causes.ts";
 import type { HttpUpstreamConfig } from "../config.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
+import type { ReadEnvironment } from "../secret.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import {
   askHost,
@@ -19,7 +20,7 @@ import {
 import { baseUrlOf, usualPath, vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
 import { createNotes, type Finding, type Notes } from "./finding.ts";
-import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
+import { addressOf, checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
 /** Largest model list that is read, in UTF-16 code units. */
 const MAX_LIST_UNITS = 8 * 1024 * 1024;
@@ -30,8 +31,7 @@ const MAX_NAMED_MODELS = 5;
 
 /** Options of the check. */
 export interface UpstreamCheckOptions extends ConnectionCheckOptions {
-  /** Returns the value of an environment variable; `undefined` if it is not set. */
-  env: (name: string) => string | undefined;
+  env: ReadEnvironment;
   /** Decides which addresses may be connected to; absent: all except metadata addresses. */
   guard?: AddressGuard;
 }
@@ -57,13 +57,8 @@ export async function checkUpstream(
   if (isDirect && !await checkConnection(notes, new URL(base), options)) return { findings: notes.found };
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
   try {
-    const probed = {
-      vendor: host.vendor,
-      baseUrl: base,
-      key: host.api_key,
-      protocols: host.protocols,
-      guard: options.guard,
-    };
+    const { vendor, api_key: key, protocols } = host;
+    const probed = { vendor, baseUrl: base, key, protocols, guard: options.guard };
     const probe = { notes, host, probed, models, options, client };
     const list = await sendProbe(probe, modelList(host, { key: true }));
     if (list === undefined) return { findings: notes.found };
@@ -78,9 +73,9 @@ export async function checkUpstream(
  * Returns whether requests may be sent to the addresses of a host, so that the key is sent nowhere else. A name that
  * cannot be resolved is reported by a later check.
  */
-async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
+async function mayReach(notes: Notes, base: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
   try {
-    await allowedAddresses(hostname.replace(/^\[(.*)\]$/, "$1"), { guard });
+    await allowedAddresses(addressOf(base).hostname, { guard });
   } catch (error) {
     if (!(error instanceof BlockedAddress)) return true;
     notes.error(error.message, "Check base_url and your DNS servers; private_networks lists what may be reached");
@@ -101,9 +96,7 @@ function reportTransport(
       `Set "transport": "auto", unless this is intended`,
     );
   }
-  notes.ok(
-    `Requests use ${transport}${host.transport === "auto" && hasProxy ? ", as they go through a proxy" : ""}`,
-  );
+  notes.ok(`Requests use ${transport}${host.transport === "auto" && hasProxy ? ", as they go through a proxy" : ""}`);
 }
 
 interface UpstreamProbe {
@@ -235,10 +228,7 @@ function reportRedirect(notes: Notes, { status, location }: TimedReply): void {
 function reportMissingModels({ notes, host, models }: UpstreamProbe, { text }: TimedReply): void {
   const listed = readIds(text);
   if (listed === undefined) {
-    return notes.warn(
-      "Its list of models has an unknown format",
-      "Check base_url: something else seems to answer there",
-    );
+    return notes.warn("Its list of models has an unknown format", "Check base_url: something else may answer there");
   }
   // Azure lists the models that can be deployed, but targets name deployments.
   if (host.vendor === "azure" || models.length === 0) return;

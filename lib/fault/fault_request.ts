@@ -34,7 +34,7 @@ const PATHS: Readonly<Record<Protocol, RegExp>> = {
   chat: /\/chat\/completions$/,
   responses: /\/responses$/,
   messages: /\/messages$/,
-  gemini: /\/models\/(?<model>.+):(?<method>generateContent|streamGenerateContent)(?:\?.*)?$/,
+  gemini: /\/models\/(?<model>.+):(?<method>generateContent|streamGenerateContent)$/,
 };
 
 /** A PNG of 1x1 pixels, in base64. */
@@ -94,13 +94,10 @@ function textRequest(codec: Codec, body: JsonObject): FaultRequest {
 
 function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
   const image = { b64_json: PNG };
-  const completed = `event: image_generation.completed\ndata: ${
-    JSON.stringify({ type: "image_generation.completed", ...image, created_at: CREATED_AT })
-  }\n\n`;
-  const partial = completed.replaceAll("completed", "partial_image").replace(
-    /"b64_json"/,
-    '"partial_image_index":0,$&',
-  );
+  const frame = (event: string, more: JsonObject = {}) =>
+    formatFrame({ event, data: JSON.stringify({ type: event, ...more, ...image, created_at: CREATED_AT }) });
+  const completed = frame("image_generation.completed");
+  const partial = frame("image_generation.partial_image", { partial_image_index: 0 });
   return {
     model: String(model ?? ""),
     fault: findFault(String(prompt ?? ""), "wire") ?? faultOfModel(String(model ?? ""), "wire"),

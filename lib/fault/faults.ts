@@ -97,9 +97,7 @@ export function findFault(text: string, scope: FaultScope): RequestedFault | und
   for (const word of words) {
     const fault = readFault(word, scope);
     if (fault === undefined) continue;
-    const retryAfter = words.map((other) => /^retry-after:(\d{1,6})$/.exec(other)?.[1]).find((value) =>
-      value !== undefined
-    );
+    const [retryAfter] = words.flatMap((other) => /^retry-after:(\d{1,6})$/.exec(other)?.[1] ?? []);
     return retryAfter === undefined ? fault : { ...fault, retryAfter: Number(retryAfter) };
   }
   return undefined;
@@ -158,9 +156,8 @@ function readArgument(
       return ms === undefined ? undefined : { ms };
     }
     case "size": {
-      const bytes = text === undefined
-        ? DEFAULT_BYTES
-        : readAmount(text, { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 });
+      if (text === undefined) return { bytes: DEFAULT_BYTES };
+      const bytes = readAmount(text, { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 });
       return bytes === undefined ? undefined : { bytes };
     }
   }

@@ -13,9 +13,6 @@ export type AnswerEnding =
   /** The server resets it. */
   | "reset";
 
-/** Size of each write of a large body, in bytes. */
-const BLOCK_BYTES = 64 * 1024;
-
 /** Reason phrase of every error status. */
 const REASON_PHRASE = "Rehearsal";
 
@@ -65,7 +62,7 @@ async function playBeforeAnswer(
       });
     case "huge-headers":
       await connection.send("HTTP/1.1 200 OK\r\nx-rehearsal: ");
-      await sendMany(connection, "x", fault.bytes ?? 0);
+      await sendMany(connection, fault.bytes ?? 0);
       await connection.send("\r\n\r\n");
       return "closed";
     case "gzip-bomb":
@@ -98,7 +95,7 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
   if (fault?.name === "error") return await sendStatus(connection, { request, fault: { ...fault, status: 500 } });
   if (fault?.name === "endless" || (fault?.name === "long-line" && isHuge(fault))) {
     await connection.send(head({ ...typeOf(request), connection: "close" }) + '{"text":"');
-    await sendMany(connection, "x", fault.name === "endless" ? Infinity : fault.bytes ?? 0);
+    await sendMany(connection, fault.name === "endless" ? Infinity : fault.bytes ?? 0);
     return "closed";
   }
   const text = request.replyText(fault);
@@ -107,10 +104,10 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
   const length = { "content-length": String(bytes.length) };
   switch (fault?.name) {
     case "garbage":
-      return await sendWhole(connection, "{garbage", typeHeaders(request));
+      return await sendWhole(connection, "{garbage", { headers: typeOf(request) });
     case "half-event":
     case "no-end":
-      return await sendWhole(connection, half, typeHeaders(request));
+      return await sendWhole(connection, half, { headers: typeOf(request) });
     case "cut":
     case "reset":
       await connection.send(head({ ...typeOf(request), ...length }));
@@ -127,14 +124,14 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
       await connection.wait((fault.ms ?? 0) * 10);
       break;
     case "bom":
-      return await sendWhole(connection, `\ufeff${text}`, typeHeaders(request));
+      return await sendWhole(connection, `\ufeff${text}`, { headers: typeOf(request) });
     case "drip":
     case "split":
       await connection.send(head({ ...typeOf(request), ...length }));
       await drip(connection, text, { ms: fault.ms, write: (bytes) => connection.send(bytes) });
       return "open";
   }
-  return await sendWhole(connection, text, typeHeaders(request));
+  return await sendWhole(connection, text, { headers: typeOf(request) });
 }
 
 async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
@@ -234,19 +231,20 @@ async function sendChunk(connection: FaultConnection, text: string | Uint8Array)
   await connection.send(whole);
 }
 
-/** Sends a character a number of times, without more than one block in memory. */
-async function sendMany(connection: FaultConnection, character: string, count: number): Promise<void> {
-  const block = new TextEncoder().encode(character.repeat(BLOCK_BYTES));
-  for (let remaining = count; remaining > 0; remaining -= BLOCK_BYTES) {
-    await connection.send(remaining < BLOCK_BYTES ? block.subarray(0, remaining) : block);
+/** A large body is sent in such blocks, so that only one is in memory. */
+const BLOCK = new TextEncoder().encode("x".repeat(64 * 1024));
+
+/** Sends a number of characters. */
+async function sendMany(connection: FaultConnection, count: number): Promise<void> {
+  for (let remaining = count; remaining > 0; remaining -= BLOCK.length) {
+    await connection.send(BLOCK.subarray(0, remaining));
   }
 }
 
 /** Sends a streamed answer whose only line may exceed the maximum length of a string. */
 async function sendHugeLine(connection: FaultConnection, bytes: number): Promise<AnswerEnding> {
   await sendChunk(connection, 'data: {"text":"');
-  const block = new TextEncoder().encode("x".repeat(BLOCK_BYTES));
-  for (let remaining = bytes; remaining > 0; remaining -= BLOCK_BYTES) await sendChunk(connection, block);
+  for (let remaining = bytes; remaining > 0; remaining -= BLOCK.length) await sendChunk(connection, BLOCK);
   await sendChunk(connection, '"}\n\n');
   await connection.send("0\r\n\r\n");
   return "open";
@@ -282,11 +280,6 @@ function isHuge({ bytes = 0 }: RequestedFault): boolean {
 
 function typeOf({ stream }: FaultRequest): Record<string, string> {
   return { "content-type": stream ? "text/event-stream" : "application/json" };
-}
-
-/** Returns the content type in the form that `sendWhole` takes. */
-function typeHeaders(request: FaultRequest): { headers: Record<string, string> } {
-  return { headers: typeOf(request) };
 }
 
 function head(headers: Record<string, string>, status = 200): string {

@@ -128,11 +128,8 @@ export class FaultServer implements AsyncDisposable {
     if (fault?.name !== "reset") void reader.whenClosed().then((isClosed) => isClosed && onClose());
     this.#busy++;
     try {
-      return await playAnswer(this.#counted(connectionOver(connection, closed.signal)), {
-        path,
-        request: parsed,
-        fault,
-      });
+      const counted = this.#counted(connectionOver(connection, closed.signal));
+      return await playAnswer(counted, { path, request: parsed, fault });
     } finally {
       this.#busy--;
       this.#stopping.signal.removeEventListener("abort", onClose);
@@ -162,14 +159,10 @@ function parse(request: RawRequest, codecs: readonly Codec[]): FaultRequest | Ga
 
 /** Writes the answer to a request that cannot be parsed; without an error, because its path is unknown. */
 function refusal(error: GatewayError | undefined): string {
-  const body = JSON.stringify({
-    error: { message: error?.message ?? "Not found", type: "invalid_request_error" },
-  });
+  const body = JSON.stringify({ error: { message: error?.message ?? "Not found", type: "invalid_request_error" } });
   const length = new TextEncoder().encode(body).length;
-  return `HTTP/1.1 ${
-    error?.status ?? 404
-  } Rehearsal\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n` +
-    `connection: close\r\n\r\n${body}`;
+  return `HTTP/1.1 ${error?.status ?? 404} Rehearsal\r\ncontent-type: application/json\r\n` +
+    `content-length: ${length}\r\nconnection: close\r\n\r\n${body}`;
 }
 
 function close(connection: Deno.TcpConn): void {

@@ -133,6 +133,7 @@ Deno.test("importList() updates known models and adds selected new ones", () => 
       name: "Known",
       created: 7,
       context_length: 9,
+      top_provider: { is_moderated: true, max_completion_tokens: 3 },
       limits: { concurrency: 2 },
       pricing: {
         prompt: "0.000001",
@@ -160,7 +161,7 @@ Deno.test("importList() updates known models and adds selected new ones", () => 
       row: {
         ...known.row,
         context_length: 400_000,
-        top_provider: { max_completion_tokens: 128_000 },
+        top_provider: { is_moderated: true, max_completion_tokens: 128_000 },
         pricing: { ...pricing, hosted_tools: { web_search: "0.01" } },
       },
     }],

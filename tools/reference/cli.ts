@@ -1,5 +1,6 @@
 /** Renders docs/reference/cli.md from the tables of commands and flags. */
-import { COMMANDS, type CommandSyntax, type Flag, isSwitch, SWITCHES, VALUE_FLAGS } from "../../lib/cli/commands.ts";
+import { COMMANDS, type CommandSyntax } from "../../lib/cli/commands.ts";
+import { flagForm, flagHelp, withOperand } from "../../lib/cli/help.ts";
 import { code, pageHead, table } from "./markdown.ts";
 
 const INTRO = `
@@ -52,24 +53,15 @@ export function cliPage(): string {
 }
 
 /** Renders the section of a command. */
-function section(name: string, { operand, isOptional, flags, about, examples, help = {} }: CommandSyntax): string {
-  const usage = operand === undefined ? name : `${name} ${isOptional === true ? `[${operand}]` : operand}`;
+function section(name: string, syntax: CommandSyntax): string {
+  const { flags, about, examples, help = {} } = syntax;
   const rows = flags.map((flag) => [code(flagForm(flag)), help[flag] ?? flagHelp(flag)]);
   const options = rows.length === 0 ? "" : `\n${table(["Flag", "Meaning"], rows)}`;
-  return `## ${code(name)}\n\n${about}.\n\n\`\`\`text\nsluice ${usage}\n\`\`\`\n${options}\n\`\`\`sh\n${
-    examples.join("\n")
-  }\n\`\`\`\n`;
+  return `## ${code(name)}\n\n${about}.\n\n\`\`\`text\nsluice ${
+    withOperand(name, syntax)
+  }\n\`\`\`\n${options}\n\`\`\`sh\n${examples.join("\n")}\n\`\`\`\n`;
 }
 
 function anchor(name: string): string {
   return name.replaceAll(" ", "-");
-}
-
-/** Returns a flag as it is written, with the name of its value. */
-function flagForm(flag: Flag): string {
-  return isSwitch(flag) ? `--${flag}` : `--${flag} ${VALUE_FLAGS[flag][0]}`;
-}
-
-function flagHelp(flag: Flag): string {
-  return isSwitch(flag) ? SWITCHES[flag] : VALUE_FLAGS[flag][1];
 }

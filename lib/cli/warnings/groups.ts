@@ -12,7 +12,18 @@ export function* groupWarnings(config: Config): Generator<Warning> {
   for (const [name, group] of Object.entries(config.groups)) {
     yield* oneGroupWarnings(group, { path: ["groups", name], ids });
   }
-  for (const index of config.keys.keys()) yield* oneKeyWarnings(config, { index, ids });
+  for (const [index, key] of config.keys.entries()) {
+    const group = groupOf(config, key.group);
+    if (group === undefined) continue;
+    const path = ["keys", index];
+    if (key.group === "default" && Object.keys(config.groups).length > 1 && isOpen(group)) {
+      yield warning(
+        pathText([...path, "group"]),
+        'It is in "default", which may do everything: choose another group, or restrict "default"',
+      );
+    }
+    yield* rulesWarnings(key, { group, path, ids });
+  }
 }
 
 function* oneGroupWarnings(
@@ -39,23 +50,6 @@ function globWarnings(
       ? []
       : [warning(pathText([...path, index]), `"${glob}" matches no model: correct it, or remove it`)]
   );
-}
-
-function* oneKeyWarnings(
-  config: Config,
-  { index, ids }: { index: number; ids: readonly string[] },
-): Generator<Warning> {
-  const key = config.keys[index];
-  const group = key === undefined ? undefined : groupOf(config, key.group);
-  if (key === undefined || group === undefined) return;
-  const path = ["keys", index];
-  if (key.group === "default" && Object.keys(config.groups).length > 1 && isOpen(group)) {
-    yield warning(
-      pathText([...path, "group"]),
-      'It is in "default", which may do everything: choose another group, or restrict "default"',
-    );
-  }
-  yield* rulesWarnings(key, { group, path, ids });
 }
 
 /** Returns warnings about the permissions of a key of the store. */

@@ -1,6 +1,7 @@
 /** Warnings about the targets, prices and dates of models. */
 import { isExpired, kindOf, pricingAt } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
+import { CACHE_PRICES } from "../../catalog/price_schema.ts";
 import type { Config } from "../../config.ts";
 import { type Warning, warning } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
@@ -65,13 +66,7 @@ function priceWarnings(model: Model, { path, now, billed }: { path: string; now:
 /** Highest price of a token without a warning: ten times the highest one of any vendor in 2026. */
 const HIGHEST_PRICE = parseUsd("0.01");
 
-const TOKEN_PRICES = [
-  "prompt",
-  "completion",
-  "input_cache_read",
-  "input_cache_write_5m",
-  "input_cache_write_1h",
-] as const;
+const TOKEN_PRICES = ["prompt", "completion", ...CACHE_PRICES] as const;
 
 /** Warns about prices that were probably meant per million tokens. Cache prices that are left out are the prompt's. */
 function unitWarnings(model: Model, { path, now }: { path: string; now: number }): Warning[] {
@@ -98,8 +93,7 @@ function cachePriceWarnings(
 ): Warning[] {
   const { prompt, ...pricing } = pricingAt(model, now);
   if (!anthropic || isFree(prompt)) return [];
-  const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
-  const same = names.filter((name) => parseUsd(pricing[name]) === parseUsd(prompt));
+  const same = CACHE_PRICES.filter((name) => parseUsd(pricing[name]) === parseUsd(prompt));
   if (same.length === 0) return [];
   return [
     warning(
