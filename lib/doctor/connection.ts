@@ -3,6 +3,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import { faultOf, reasonOf } from "../causes.ts";
+import { hostAddressOf } from "../host_address.ts";
 import { DAY_MS } from "../store/days.ts";
 import type { Notes } from "./finding.ts";
 import { withTimeout } from "./round_trip.ts";
@@ -20,8 +21,7 @@ export interface ConnectionCheckOptions {
 
 /** Checks the connection and notes the results. Returns whether all steps succeeded. */
 export async function checkConnection(notes: Notes, url: URL, options: ConnectionCheckOptions): Promise<boolean> {
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  const { hostname, port } = hostAddressOf(url);
   if (!await resolveName(notes, hostname, options)) return false;
   const startedAt = performance.now();
   try {

@@ -18,6 +18,7 @@ import {
 } from "../upstreams/probe.ts";
 import { baseUrlOf, usualPath, vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
+import { bareHostname } from "../host_address.ts";
 import { createNotes, type Finding, type Notes } from "./finding.ts";
 import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
@@ -80,7 +81,7 @@ export async function checkUpstream(
  */
 async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
   try {
-    await allowedAddresses(hostname.replace(/^\[(.*)\]$/, "$1"), { guard });
+    await allowedAddresses(bareHostname(hostname), { guard });
   } catch (error) {
     if (!(error instanceof BlockedAddress)) return true;
     notes.error(error.message, "Check base_url and your DNS servers; private_networks lists what may be reached");
