@@ -29,7 +29,9 @@ export function errorCodesPage(): string {
   const kinds = KINDS.map((kind) => {
     const error = new GatewayError(kind, "");
     const { type, code: openaiCode } = openaiError(error);
-    const status = statusFor(error, "messages") === error.status ? `${error.status}` : `${error.status}, /anthropic 529`;
+    const status = statusFor(error, "messages") === error.status
+      ? `${error.status}`
+      : `${error.status}, /anthropic 529`;
     return [
       `[${code(kind)}](../troubleshooting.md#${kind})`,
       status,
