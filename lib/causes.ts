@@ -2,7 +2,6 @@
  * Names the fault behind a network or disk error, such as "connection refused". Logs and clients get these names
  * instead of the runtime's messages, which may contain a prompt or a key.
  */
-
 import { nameOf } from "./errors.ts";
 
 /** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
@@ -99,4 +98,22 @@ export function redisWordOf(error: unknown): string {
   const word = codeOf(error) ?? /^[A-Z]{2,}(?= )/.exec(error.message)?.[0];
   // The client's own errors without a code are about a connection that is closed.
   return word ?? (error.name === "Error" ? "closed" : error.name);
+}
+
+/**
+ * Returns the name, kind and stack of an exception for the log. The message is left out, because engines quote their
+ * input in it, which may be a prompt or a key.
+ */
+export function describeCause(cause: unknown): { cause?: string; fault?: string; path?: string; stack?: string } {
+  if (cause === undefined) return {};
+  // A string instead of an error is text of an upstream.
+  if (!(cause instanceof Error)) return { cause: "Error" };
+  const [fault, path] = [faultOf(cause), pathOf(cause)];
+  const frames = cause.stack?.split("\n").filter((line) => /^ {4}at /.test(line)).slice(0, 8);
+  return {
+    cause: cause.name,
+    ...(fault !== undefined && { fault }),
+    ...(path !== undefined && { path }),
+    ...(frames !== undefined && { stack: frames.map((line) => line.trim()).join(" | ") }),
+  };
 }

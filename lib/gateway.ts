@@ -208,11 +208,8 @@ function ownHealth(
     ...clocks,
     changed(change) {
       const { upstream, model, scope } = change;
-      observer.counts.breakerChanged({
-        upstream,
-        model: scope === "upstream" ? "" : model,
-        state: STATE_AFTER[change.change],
-      });
+      const { state } = CHANGES[change.change];
+      observer.counts.breakerChanged({ upstream, model: scope === "upstream" ? "" : model, state });
       log(describeChange(change));
     },
   });
@@ -256,23 +253,14 @@ function probeOf({ upstreams, private_networks }: Config): UpstreamProbe {
   };
 }
 
-/** Level and event of the log line about a change of health. */
-const CHANGE_EVENTS = {
-  opened: { level: "warn", event: "breaker_opened" },
-  half_open: { level: "info", event: "breaker_half_open" },
-  closed: { level: "info", event: "breaker_closed" },
-  key_refused: { level: "error", event: "upstream_key_refused" },
-  key_accepted: { level: "info", event: "upstream_key_accepted" },
-} as const satisfies Record<HealthChange["change"], Pick<LogEntry, "level" | "event">>;
-
-/** State of a circuit breaker after a change, as in `HealthRow`. */
-const STATE_AFTER = {
-  opened: "open",
-  half_open: "half_open",
-  closed: "closed",
-  key_refused: "quarantined",
-  key_accepted: "closed",
-} as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
+/** Log line about each change of health, and the state of the circuit breaker after it. */
+const CHANGES = {
+  opened: { line: { level: "warn", event: "breaker_opened" }, state: "open" },
+  half_open: { line: { level: "info", event: "breaker_half_open" }, state: "half_open" },
+  closed: { line: { level: "info", event: "breaker_closed" }, state: "closed" },
+  key_refused: { line: { level: "error", event: "upstream_key_refused" }, state: "quarantined" },
+  key_accepted: { line: { level: "info", event: "upstream_key_accepted" }, state: "closed" },
+} as const satisfies Record<HealthChange["change"], { line: LogEntry; state: HealthRow["state"] }>;
 
 /**
  * Returns a log for the ledger that adds the path of the failed file. With a shared store, these events are caused by
@@ -291,7 +279,7 @@ function logWithPath({ store, nodes: { journal } }: Config, log: Gateway["log"])
 /** Returns the log line about a change of health. */
 function describeChange({ change, upstream, model, scope, key, forMs, isRemoved }: HealthChange): LogEntry {
   return {
-    ...CHANGE_EVENTS[change],
+    ...CHANGES[change].line,
     upstream,
     model,
     scope,

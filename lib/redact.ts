@@ -26,7 +26,6 @@ let spelledVersion = 0;
  * quote an upstream. It finds a secret as it is, in base64 at any offset, and with escapes of JSON, URLs and HTML.
  */
 export function redactSecrets(text: string): string {
-  if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
   return removeSecrets(text, true);
 }
 
@@ -35,11 +34,11 @@ export function redactSecrets(text: string): string {
  * a key.
  */
 export function redactWholeSecrets(text: string): string {
-  if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
   return removeSecrets(text, false);
 }
 
 function removeSecrets(text: string, withPrefixes: boolean): string {
+  if (text.length < PREFIX_CHARACTERS - 1 || currentSpellings().length === 0) return text;
   // Whole secrets are first removed without decoding, so that JSON stays valid. Quoted ones may be escaped in part.
   const raw = withPrefixes ? text : removeSpellings(text, false);
   const decoded = decodeEscapes(raw);

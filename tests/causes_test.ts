@@ -1,7 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { faultOf, pathOf } from "../lib/causes.ts";
-import { describeCause } from "../lib/server/cause.ts";
+import { describeCause, faultOf, pathOf } from "../lib/causes.ts";
 import { Dialer } from "../lib/http1/mod.ts";
 import { addressPolicy } from "../lib/upstreams/address_guard.ts";
 import { oneModel, startGateway } from "./support/gateway.ts";

@@ -1,7 +1,7 @@
 /** The log of operators' changes: writes to it, and lists it for `GET /admin/v1/changes`. */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { describeCause } from "../server/cause.ts";
+import { describeCause } from "../causes.ts";
 import { addressOf } from "../server/client_tracker.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { ChangeOrigin, ChangeRecord, LoggedChange, OperatorStore } from "../store/operators.ts";

@@ -1,7 +1,7 @@
 /** Runs the alerts of a serving process: creates them from log lines and budgets, stores, delivers and prunes them. */
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
-import { describeCause } from "../server/cause.ts";
+import { describeCause } from "../causes.ts";
 import type { AlertStore } from "../store/alerts.ts";
 import { DAY_MS } from "../store/days.ts";
 import { openMemoryAlerts } from "../store/sqlite/memory.ts";

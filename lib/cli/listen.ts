@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { createApp } from "../server/app.ts";
 import type { App, AppOptions } from "../server/exchange.ts";
-import { describeCause } from "../server/cause.ts";
+import { describeCause } from "../causes.ts";
 import { createClientTracker } from "../server/client_tracker.ts";
 import type { Drain } from "../server/drain.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";

@@ -1,6 +1,6 @@
 /** Starts the periodic work of a gateway: sweeps, pruning, sums, reports of nodes, and the release of memory. */
 import type { Gateway } from "../gateway.ts";
-import { describeCause } from "../server/cause.ts";
+import { describeCause } from "../causes.ts";
 import { startMemoryRelease } from "./release_memory.ts";
 import { DAY_MS } from "../store/days.ts";
 import { firstKeptDay } from "./prune.ts";

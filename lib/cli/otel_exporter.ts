@@ -1,6 +1,7 @@
 /** Checks the address that Deno's OpenTelemetry exporter sends to. */
 import { isWithin } from "../access/networks.ts";
 import { type Config, ConfigError } from "../config.ts";
+import { bareHostname } from "../host_address.ts";
 import { allowedAddresses, BlockedAddress, metadataGuard } from "../upstreams/address_guard.ts";
 
 /**
@@ -11,7 +12,7 @@ export async function checkExporter(privateNetworks: Config["private_networks"])
   const address = URL.parse(Deno.env.get("OTEL_EXPORTER_OTLP_ENDPOINT") ?? "");
   if (address === null || (Deno.env.get("OTEL_DENO") ?? "") === "") return;
   try {
-    await allowedAddresses(address.hostname.replace(/^\[(.*)\]$/, "$1"), {
+    await allowedAddresses(bareHostname(address.hostname), {
       guard(hostname, at) {
         if (!isWithin(at, privateNetworks ?? [])) metadataGuard(hostname, at);
       },

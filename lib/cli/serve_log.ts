@@ -4,7 +4,7 @@
 import { type Alerts, createAlerts } from "../alerts/alerts.ts";
 import type { LogEntry } from "../log_events.ts";
 import { createLog, createLogWriter, type LogWriter } from "./log.ts";
-import { describeCause } from "../server/cause.ts";
+import { describeCause } from "../causes.ts";
 
 /** The log of a serving process. */
 export interface ServeLog {

@@ -4,8 +4,8 @@ import { roleOf } from "../access/authenticate_admin.ts";
 import { beginSession, isEqual, SESSION_COOKIE, SESSION_MS } from "../access/console_session.ts";
 import { logChange, originOf } from "../admin/changes.ts";
 import { GatewayError } from "../errors.ts";
-import { describeCause } from "../server/cause.ts";
-import { refuseCredential } from "../server/client_tracker.ts";
+import { describeCause } from "../causes.ts";
+import { refusedCredential } from "../server/client_tracker.ts";
 import { acceptsSignInLinks, LINK_PARAMETER, SIGN_IN_PATH, takeSignInLink } from "../access/sign_in_link.ts";
 import { requireAdmin } from "../server/console_guard.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -50,7 +50,7 @@ async function signInByLink(
  */
 function refuseKey(message: string, context: RouteContext): never {
   const error = new GatewayError("unauthenticated", message);
-  refuseCredential(context, { clients: context.clients, error, isOperators: true });
+  throw refusedCredential(context, { clients: context.clients, error, isOperators: true });
 }
 
 /**

@@ -3,6 +3,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import { faultOf, reasonOf } from "../causes.ts";
+import { hostAddressOf } from "../host_address.ts";
 import { DAY_MS } from "../store/days.ts";
 import type { Notes } from "./finding.ts";
 import { withTimeout } from "./round_trip.ts";
@@ -20,7 +21,7 @@ export interface ConnectionCheckOptions {
 
 /** Checks the connection and notes the results. Returns whether all steps succeeded. */
 export async function checkConnection(notes: Notes, url: URL, options: ConnectionCheckOptions): Promise<boolean> {
-  const { hostname, port } = addressOf(url);
+  const { hostname, port } = hostAddressOf(url);
   if (!await resolveName(notes, hostname, options)) return false;
   const startedAt = performance.now();
   try {
@@ -42,12 +43,6 @@ export async function checkConnection(notes: Notes, url: URL, options: Connectio
     return true;
   }
   return await checkTls(notes, { hostname, port, took, ...options });
-}
-
-/** Returns the host of a URL, an IPv6 address without brackets, and the port. */
-export function addressOf({ protocol, hostname, port }: URL): { hostname: string; port: number } {
-  const usualPort = protocol === "https:" ? 443 : 80;
-  return { hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? usualPort : Number(port) };
 }
 
 async function resolveName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {

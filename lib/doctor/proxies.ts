@@ -2,7 +2,7 @@
 import type { ReadEnvironment } from "../secret.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import { isAddress, isLoopbackHost, isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
-import { addressOf } from "./connection.ts";
+import { bareHostname } from "../host_address.ts";
 import { createNotes, type Finding } from "./finding.ts";
 
 /** Returns the address of a proxy without user and password. */
@@ -18,7 +18,7 @@ export function checkProxies(upstreams: readonly { name: string; url: string }[]
   for (const { name, url } of upstreams) {
     const proxy = proxyFor(url, env);
     if (proxy === undefined) continue;
-    const { hostname } = addressOf(new URL(url));
+    const hostname = bareHostname(new URL(url).hostname);
     if (isAddress(hostname)) addressCount++;
     const text = `Upstream "${name}" is reached through ${proxyName(proxy)}`;
     if (isLoopbackHost(hostname) || isWithin(hostname, PRIVATE_NETWORKS)) {

@@ -1,7 +1,7 @@
 /** Checks the gateway at its public URL: streams must arrive unbuffered, and the gateway must see client addresses. */
 import { reasonOf } from "../causes.ts";
 import { isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
-import { addressOf } from "./connection.ts";
+import { hostAddressOf } from "../host_address.ts";
 import { createNotes, type Finding, type Notes } from "./finding.ts";
 
 /** Events with text in the test stream. */
@@ -216,8 +216,9 @@ async function shownAddress(
 
 /** Returns the address of this machine in a connection to a URL; `undefined` if there is no connection. */
 async function ownAddress(url: string): Promise<string | undefined> {
+  const { hostname, port } = hostAddressOf(new URL(url));
   try {
-    const connection = await Deno.connect({ ...addressOf(new URL(url)), signal: AbortSignal.timeout(5_000) });
+    const connection = await Deno.connect({ hostname, port, signal: AbortSignal.timeout(5_000) });
     const { localAddr } = connection;
     connection.close();
     return localAddr.hostname;

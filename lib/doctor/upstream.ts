@@ -19,8 +19,9 @@ import {
 } from "../upstreams/probe.ts";
 import { baseUrlOf, usualPath, vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
+import { bareHostname } from "../host_address.ts";
 import { createNotes, type Finding, type Notes } from "./finding.ts";
-import { addressOf, checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
+import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
 /** Largest model list that is read, in UTF-16 code units. */
 const MAX_LIST_UNITS = 8 * 1024 * 1024;
@@ -73,9 +74,9 @@ export async function checkUpstream(
  * Returns whether requests may be sent to the addresses of a host, so that the key is sent nowhere else. A name that
  * cannot be resolved is reported by a later check.
  */
-async function mayReach(notes: Notes, base: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
+async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
   try {
-    await allowedAddresses(addressOf(base).hostname, { guard });
+    await allowedAddresses(bareHostname(hostname), { guard });
   } catch (error) {
     if (!(error instanceof BlockedAddress)) return true;
     notes.error(error.message, "Check base_url and your DNS servers; private_networks lists what may be reached");

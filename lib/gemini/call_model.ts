@@ -16,34 +16,15 @@ import { jsonResponse } from "../server/json_response.ts";
 /** Gemini's protocol with streams as JSON arrays, which clients get without `alt=sse`, as from Google. */
 const geminiArrays = { ...gemini, framing: arrayFraming, keepAlive: "\n" };
 
-/** A method of the path, and the model that it is called on. */
-interface CalledMethod {
-  model: string;
-  method: string;
-}
-
 /** Calls a method of a model. @throws {GatewayError} as `serve`, and `not_found` for another method */
 export async function callModel(request: Request, context: RouteContext): Promise<Response> {
   const { model, method } = readMethod(context.params);
-  const { record } = context;
-  const route = `${record.route}:${method}`;
-  switch (method) {
-    case "generateContent":
-      record.route = route;
-      return await serve(gemini, request, withModel(context, { model, stream: false }));
-    case "streamGenerateContent":
-      record.route = route;
-      return await serve(
-        hasEvents(request) ? gemini : geminiArrays,
-        request,
-        withModel(context, { model, stream: true }),
-      );
-    case "countTokens":
-      record.route = route;
-      return await countTokens(request, context, model);
-    default:
-      throw unknownMethod(method);
-  }
+  const stream = method === "streamGenerateContent";
+  if (!stream && method !== "generateContent" && method !== "countTokens") throw unknownMethod(method);
+  context.record.route += `:${method}`;
+  if (method === "countTokens") return await countTokens(request, context, model);
+  const codec = stream && !hasEvents(request) ? geminiArrays : gemini;
+  return await serve(codec, request, withModel(context, { model, stream }));
 }
 
 /** Returns the error for another method. It names the endpoint that makes embeddings of models of every vendor. */
@@ -58,7 +39,9 @@ function unknownMethod(method: string): GatewayError {
  * Reads the model and the method from the path. A model id may contain slashes and colons; the method follows the last
  * colon.
  */
-function readMethod({ provider = "", model_id: id }: RouteContext["params"]): CalledMethod {
+function readMethod(
+  { provider = "", model_id: id }: RouteContext["params"],
+): { model: string; method: string } {
   const path = id === undefined ? provider : `${provider}/${id}`;
   const colon = path.lastIndexOf(":");
   return colon < 0 ? { model: path, method: "" } : { model: path.slice(0, colon), method: path.slice(colon + 1) };

@@ -1,5 +1,6 @@
 /** The HTTP/1.1 client: sends requests over connection pools, one pool per origin. */
 import { GatewayError } from "../errors.ts";
+import { hostAddressOf } from "../host_address.ts";
 import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import { type ClientState, Http1Exchange } from "./exchange.ts";
@@ -62,15 +63,11 @@ export function createHttp1Client(
   function routeOf(url: string): UrlRoute {
     const cached = routes.get(url);
     if (cached !== undefined) return cached;
-    const { protocol, hostname, host, port, pathname, search } = new URL(url);
-    const tls = protocol === "https:";
-    const key = `${protocol}//${host}`;
-    const pool = pools.get(key) ?? new ConnectionPool({
-      hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
-      port: port === "" ? (tls ? 443 : 80) : Number(port),
-      tls,
-    }, { idleConnections, idleMs, addresses });
-    pools.set(key, pool);
+    const parsed = new URL(url);
+    const { origin, host, pathname, search } = parsed;
+    const pool = pools.get(origin) ??
+      new ConnectionPool(hostAddressOf(parsed), { idleConnections, idleMs, addresses });
+    pools.set(origin, pool);
     const route = { pool, host, target: pathname + search };
     if (routes.size >= MAX_ROUTES) routes.clear();
     routes.set(url, route);

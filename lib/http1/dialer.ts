@@ -1,17 +1,10 @@
 /** Opens connections to a host over TCP or TLS. TLS trusts the same authorities as the runtime's `fetch`. */
 import { abortable } from "../abort.ts";
+import type { HostAddress } from "../host_address.ts";
 import { HttpVersionError } from "./errors.ts";
 
 /** A connection of the runtime. */
 export type Socket = Deno.TcpConn | Deno.TlsConn;
-
-/** Address of a host. */
-export interface HostAddress {
-  /** IPv6 addresses without brackets. */
-  hostname: string;
-  port: number;
-  tls: boolean;
-}
 
 /** Decides which addresses a host may have. */
 export interface AddressPolicy {
@@ -158,9 +151,9 @@ export class Dialer {
     } catch (error) {
       if (!signal.aborted) {
         connection.close();
-        throw isWithoutHttp1(error)
-          ? new HttpVersionError("The peer does not offer HTTP/1.1", { cause: error })
-          : error;
+        // The TLS alert of a host that supports none of the offered protocols (RFC 7301, section 3.2).
+        const isWithoutHttp1 = error instanceof Error && error.message.includes("NoApplicationProtocol");
+        throw isWithoutHttp1 ? new HttpVersionError("The peer does not offer HTTP/1.1", { cause: error }) : error;
       }
       this.#abandoned.set(connection, performance.now());
       const end = () => void (this.#abandoned.delete(connection) && connection.close());
@@ -177,11 +170,6 @@ export class Dialer {
       connection.close();
     }
   }
-}
-
-/** Returns true for the TLS alert of a host that supports none of the offered protocols (RFC 7301, section 3.2). */
-function isWithoutHttp1(error: unknown): boolean {
-  return error instanceof Error && error.message.includes("NoApplicationProtocol");
 }
 
 /** Closes a connection that TLS may already have closed. */

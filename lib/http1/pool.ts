@@ -1,5 +1,6 @@
 /** The connections to one host: keeps idle ones for reuse, and opens new ones. */
-import { type AddressPolicy, Dialer, type HostAddress, type Socket } from "./dialer.ts";
+import type { HostAddress } from "../host_address.ts";
+import { type AddressPolicy, Dialer, type Socket } from "./dialer.ts";
 import { MalformedResponse } from "./errors.ts";
 import { HEAD_BYTES } from "./response_head.ts";
 

@@ -1,5 +1,5 @@
 /** Reads uploads: parses `multipart/form-data` into a `FormData`, and enforces limits while the bytes arrive. */
-import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/head.ts";
+import { bodyTooLarge, checkCodings, declaredLength } from "../server/head.ts";
 import { type BodyPace, readPieces } from "../server/read_bytes.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { createFormBuilder, type PartLimits } from "./form_builder.ts";
@@ -38,8 +38,7 @@ const MAX_BUSY_MS = 8;
  * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and errors of `take`
  */
 export async function readMultipart(request: Request, rules: MultipartRules): Promise<FormData> {
-  checkTransfer(request.headers);
-  checkEncoding(request.headers);
+  checkCodings(request.headers);
   const boundary = readBoundary(request.headers);
   if ((declaredLength(request.headers) ?? 0) > rules.totalBytes) throw bodyTooLarge(rules.totalBytes);
   const leave = await rules.gate.enter(request.signal, { keyId: rules.keyId });

@@ -223,7 +223,7 @@ function findRemoved(
   }
 }
 
-/** Returns a copy of an object without the members at paths. */
+/** Returns a copy of an object without the values at paths. */
 export function withoutPaths(value: JsonObject, paths: Iterable<JsonPath>): JsonObject {
   return withoutRemoved(value, removalsOf(paths)) as JsonObject;
 }
@@ -233,7 +233,9 @@ function withoutRemoved(value: Json | undefined, removals: Removals): Json | und
     const inner = removals.get(part);
     return inner instanceof Map ? withoutRemoved(item, inner) : item;
   };
-  if (Array.isArray(value)) return value.map((item, index) => inside(item, index) ?? null);
+  if (Array.isArray(value)) {
+    return value.flatMap((item, index) => removals.get(index) === "all" ? [] : [inside(item, index) ?? null]);
+  }
   if (!isObject(value)) return value;
   const kept = Object.entries(value).filter(([name]) => removals.get(name) !== "all");
   return Object.fromEntries(kept.map(([name, member]) => [name, inside(member, name)]));

@@ -55,7 +55,7 @@ export interface RequestRecord {
   code?: string;
   /** The parameter named by the error, as in `memberName`. */
   param?: string;
-  /** Bytes of the request body, decompressed. */
+  /** Bytes of the request body. */
   bytesIn: number;
   /** Bytes of the response body that were sent. */
   bytesOut: number;

@@ -107,9 +107,9 @@ export function openaiErrorReply(error: GatewayError, requestId: string): ErrorR
   };
 }
 
-/** Returns the status of an Anthropic error. It is 529 for the kind `overloaded`, as Anthropic's clients expect. */
-export function anthropicStatus(error: GatewayError): number {
-  return error.kind === "overloaded" ? 529 : error.status;
+/** Returns the status that a client of an endpoint gets. Anthropic's clients expect 529 for the kind `overloaded`. */
+export function statusFor(error: GatewayError, endpoint: string): number {
+  return endpoint === "messages" && error.kind === "overloaded" ? 529 : error.status;
 }
 
 /** Returns an error response in Anthropic's shape. */
@@ -120,7 +120,7 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
   // rounded up to 61.
   if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
-    status: anthropicStatus(error),
+    status: statusFor(error, "messages"),
     headers: { ...headers, "x-request-id": id, "request-id": id },
     body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
   };

@@ -1,13 +1,12 @@
 /** Attempts at targets: how they are logged, entered in the ledger, and reported to the health of their targets. */
 import { delay } from "../abort.ts";
 import type { EntryDraft } from "../billing/entry_draft.ts";
-import { faultOf } from "../causes.ts";
+import { describeCause, faultOf } from "../causes.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
 import { type Attempt, type AttemptOptions, type EndedAttempt, TargetAttempts } from "../routing/retry.ts";
-import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
 import { plainText } from "../text.ts";

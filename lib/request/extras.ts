@@ -15,6 +15,7 @@ import {
   removePaths,
   scanMembers,
   spliceMembers,
+  withoutPaths,
   writeJson,
 } from "../json/mod.ts";
 import type { ClientPermissions, Codec } from "../protocols/codec.ts";
@@ -361,14 +362,12 @@ export class BodyEdits {
     this.#texts[name] = writeJson(value);
   }
 
-  /** Removes the parts at `cuts` from a list. The text of the other parts stays as the client wrote it. */
-  cut(name: string, value: Json[], cuts: readonly JsonPath[]): void {
-    const { text, members } = this.#body;
-    const member = members.find((member) => member.name === name);
-    this.#values[name] = value;
-    this.#texts[name] = member === undefined
-      ? writeJson(value)
-      : removePaths(text.slice(member.start, member.end), cuts);
+  /** Removes values inside a member. The text of everything else in it stays as the client wrote it. */
+  cut(name: string, cuts: readonly JsonPath[]): void {
+    const { text, members, value } = this.#body;
+    const { start, end } = members.find((member) => member.name === name) ?? { start: 0, end: 0 };
+    this.#values[name] = withoutPaths({ [name]: value[name] }, cuts.map((cut) => [name, ...cut]))[name];
+    this.#texts[name] = removePaths(text.slice(start, end), cuts);
   }
 
   /** Returns the edited body; the same body if there are no edits. */

@@ -35,7 +35,8 @@ export interface FitOptions {
  */
 export function fitContext(prompt: Prompt, options: FitOptions): Fitted | Promise<Fitted> {
   if (options.checkedUpstream && prompt.truncation !== "auto") {
-    return { prompt, countInput: countOnce(prompt, options.model.context_length) };
+    let count: Promise<number> | undefined;
+    return { prompt, countInput: () => count ??= countAccepted(prompt, options.model.context_length) };
   }
   return countAndFit(prompt, options);
 }
@@ -51,63 +52,50 @@ async function countAndFit(
   if (input <= room) return { prompt, countInput: () => Promise.resolve(input) };
   const shorter = prompt.truncation === "auto" ? truncate(prompt, counts, room) : undefined;
   if (shorter === undefined) throw codec.contextError({ input, output, limit });
-  return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
-}
-
-function countOnce(prompt: Prompt, limit: number): () => Promise<number> {
-  let count: Promise<number> | undefined;
-  return () => count ??= countAtMost(prompt, limit);
+  return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.removed) };
 }
 
 /** Counts a prompt that the upstream accepted, so it fits the context even if the estimate for its media is higher. */
-async function countAtMost(prompt: Prompt, limit: number): Promise<number> {
+async function countAccepted(prompt: Prompt, limit: number): Promise<number> {
   return Math.min(await countPrompt(prompt, await loadTokenCounter()), limit);
 }
 
-function sum({ fixed, messages }: { fixed: number; messages: number[] }): number {
-  return messages.reduce((total, tokens) => total + tokens, fixed);
+/** Sizes in tokens: `messages[i]` of the message at index i, `fixed` of everything else. */
+interface PromptSizes {
+  readonly fixed: number;
+  readonly messages: readonly number[];
 }
 
-/** A prompt without its oldest turns. */
-export interface Truncated {
-  prompt: Prompt;
-  dropped: number;
-  /** Size of the removed messages in tokens. */
-  tokens: number;
+function sum({ fixed, messages }: PromptSizes): number {
+  return messages.reduce((total, tokens) => total + tokens, fixed);
 }
 
 /**
  * Drops whole turns, oldest first, until the input is at most `limit` tokens. A turn is a user message and everything up to
  * the next user message; a tool call and its result are always in the same turn. System messages stay where they
  * are, and the last turn stays.
- * @param counts sizes in tokens: `messages[i]` of the message at index i, `fixed` of everything else
- * @returns undefined if even the last turn is too large
+ * @returns the shorter prompt, and the size of the removed messages in tokens; undefined if even the last turn is too
+ * large
  */
 export function truncate(
   prompt: Prompt,
-  counts: { readonly fixed: number; readonly messages: readonly number[] },
+  sizes: PromptSizes,
   limit: number,
-): Truncated | undefined {
+): { prompt: Prompt; removed: number } | undefined {
   const { messages } = prompt;
-  const sizes = messages.map((_, index) => counts.messages[index] ?? 0);
-  let size = sizes.reduce((sum, tokens) => sum + tokens, counts.fixed);
-  const turnStarts = findTurnStarts(messages);
+  const size = sum(sizes);
   let end = 0;
-  let dropped = 0;
-  let tokens = 0;
-  for (const next of turnStarts.slice(1)) {
-    if (size <= limit) break;
+  let removed = 0;
+  for (const next of findTurnStarts(messages).slice(1)) {
+    if (size - removed <= limit) break;
     for (; end < next; end++) {
-      if (messages[end]?.role === "system") continue;
-      dropped++;
-      tokens += sizes[end] ?? 0;
-      size -= sizes[end] ?? 0;
+      if (messages[end]?.role !== "system") removed += sizes.messages[end] ?? 0;
     }
   }
-  if (size > limit) return undefined;
-  if (dropped === 0) return { prompt, dropped, tokens };
+  if (size - removed > limit) return undefined;
+  if (end === 0) return { prompt, removed };
   const remaining = messages.filter(({ role }, index) => index >= end || role === "system");
-  return { prompt: { ...prompt, messages: remaining }, dropped, tokens };
+  return { prompt: { ...prompt, messages: remaining }, removed };
 }
 
 /** Returns the indices at which turns start. The first one is 0. */

@@ -6,7 +6,7 @@ import { writeLimitHeaders } from "../limits/headers.ts";
 import { endUserName, MAX_USER_LENGTH } from "../billing/end_user_name.ts";
 import type { EntryDraft } from "../billing/entry_draft.ts";
 import { Meter } from "../billing/meter.ts";
-import { anthropicStatus } from "../protocols/error_bodies.ts";
+import { statusFor } from "../protocols/error_bodies.ts";
 import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.ts";
 import { memberName } from "../observe/request_record.ts";
 import { isObject, type Json } from "../json/mod.ts";
@@ -50,7 +50,7 @@ export async function settleFailure(
   const error = toGatewayError(thrown);
   if (meter !== undefined) {
     if (request.signal.aborted) await failDisconnected(meter);
-    else await meter.fail(statusOf(error, endpoint), reasonOf(error, context.caller));
+    else await meter.fail(statusFor(error, endpoint), reasonOf(error, context.caller));
   }
   return error.withHeaders({ "x-sluice-cost": "0" });
 }
@@ -73,11 +73,6 @@ export function addLimitHeaders(
   if (statuses.length === 0 && refusedMs === undefined) return;
   const style = endpoint === "messages" ? "anthropic" : "openai";
   answerHeaders.push(...writeLimitHeaders(statuses, { now: gateway.now, style, refusedMs }));
-}
-
-/** Returns the HTTP status that a client gets with an error. */
-function statusOf(error: GatewayError, endpoint: MeteredEndpoint): number {
-  return endpoint === "messages" ? anthropicStatus(error) : error.status;
 }
 
 /** Reason in the ledger: the client disconnected before its request ended. */

@@ -12,9 +12,11 @@ import {
 } from "../protocols/extras.ts";
 import type { BodyEdits, ExtraPermissions } from "./extras.ts";
 
+/** The result of screening a list of tools. */
 interface ScreenedList {
-  /** The tools that stay. */
-  tools: Json[];
+  /** Number of tools that stay. */
+  left: number;
+  /** Paths to remove. */
   cuts: JsonPath[];
 }
 
@@ -58,7 +60,11 @@ export class ToolScreening {
       hasTools = this.#screenEntries(nested) || hasTools;
     }
     if (choice !== undefined && choice !== null) this.#screenChoice(choice, hasTools);
-    if (!hasTools && this.#removed.size > 0) this.#removeToolSettings();
+    if (hasTools || this.#removed.size === 0) return;
+    // Some upstreams refuse settings of tools without tools.
+    for (const name of ["tool_choice", "parallel_tool_calls", "toolConfig"]) {
+      if (this.#value[name] !== undefined) this.#edits.remove(name);
+    }
   }
 
   /** Checks a tool that is defined inside an item. @throws {GatewayError} `invalid` if it may not be used */
@@ -86,43 +92,38 @@ export class ToolScreening {
     const { tools } = this.#value;
     if (this.#scanned > 0) return true;
     if (!Array.isArray(tools) || tools.length === 0) return false;
-    const list = this.#table.toolMembers === undefined
+    const { left, cuts } = this.#table.toolMembers === undefined
       ? this.#screenList(tools, "tools")
       : this.#screenToolMembers(tools, "tools");
-    if (list.cuts.length === 0) return true;
-    if (list.tools.length === 0) this.#edits.remove("tools");
-    else this.#edits.cut("tools", list.tools, list.cuts);
-    return list.tools.length > 0;
+    if (left === 0) this.#edits.remove("tools");
+    else if (cuts.length > 0) this.#edits.cut("tools", cuts);
+    return left > 0;
   }
 
   #screenList(tools: readonly Json[], path: string): ScreenedList {
-    const left: ScreenedList = { tools: [], cuts: [] };
+    const list: ScreenedList = { left: 0, cuts: [] };
     for (const [index, entry] of tools.entries()) {
-      let tool = entry;
-      if (!isObject(tool)) {
-        left.tools.push(tool);
+      if (!isObject(entry)) {
+        list.left++;
         continue;
       }
-      const spellings = spellingsInTool(tool);
-      if (spellings.length > 0) {
-        for (const spelling of spellings) {
-          const name = String(spelling.at(-1));
-          this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
-          left.cuts.push([index, ...spelling]);
-        }
-        tool = withoutPaths(tool, spellings);
+      const spellings = spellingsInTool(entry);
+      for (const spelling of spellings) {
+        const name = String(spelling.at(-1));
+        this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
+        list.cuts.push([index, ...spelling]);
       }
+      const tool = spellings.length === 0 ? entry : withoutPaths(entry, spellings);
+      let stays: boolean;
       if (tool.type === "namespace" && Array.isArray(tool.tools)) {
         const inner = this.#screenList(tool.tools, `${path}[${index}].tools`);
-        if (inner.tools.length === 0 && inner.cuts.length > 0) left.cuts.push([index]);
-        else {
-          left.tools.push(inner.cuts.length === 0 ? tool : { ...tool, tools: inner.tools });
-          for (const cut of inner.cuts) left.cuts.push([index, "tools", ...cut]);
-        }
-      } else if (this.#mayStay(tool, `${path}[${index}]`)) left.tools.push(tool);
-      else left.cuts.push([index]);
+        stays = inner.left > 0 || inner.cuts.length === 0;
+        if (stays) { for (const cut of inner.cuts) list.cuts.push([index, "tools", ...cut]); }
+      } else stays = this.#mayStay(tool, `${path}[${index}]`);
+      if (stays) list.left++;
+      else list.cuts.push([index]);
     }
-    return left;
+    return list;
   }
 
   /**
@@ -130,23 +131,19 @@ export class ToolScreening {
    * tools.
    */
   #screenToolMembers(tools: readonly Json[], path: string): ScreenedList {
-    const left: ScreenedList = { tools: [], cuts: [] };
+    const list: ScreenedList = { left: 0, cuts: [] };
     for (const [index, tool] of tools.entries()) {
-      if (!isObject(tool)) {
-        left.tools.push(tool);
-        continue;
-      }
-      const removed = Object.keys(tool).filter((name) =>
-        !this.#mayMemberStay(name, tool[name], `${path}[${index}].${name}`)
+      const names = isObject(tool) ? Object.keys(tool) : [];
+      const removed = names.filter((name) =>
+        isObject(tool) && !this.#mayMemberStay(name, tool[name], `${path}[${index}].${name}`)
       );
-      if (removed.length === 0) left.tools.push(tool);
-      else if (removed.length === Object.keys(tool).length) left.cuts.push([index]);
+      if (removed.length > 0 && removed.length === names.length) list.cuts.push([index]);
       else {
-        left.tools.push(withoutPaths(tool, removed.map((name) => [name])));
-        for (const name of removed) left.cuts.push([index, name]);
+        list.left++;
+        for (const name of removed) list.cuts.push([index, name]);
       }
     }
-    return left;
+    return list;
   }
 
   /** Returns whether a member of a tool may stay. Records it as removed otherwise. */
@@ -178,19 +175,16 @@ export class ToolScreening {
    * @returns whether any tool is left there
    */
   #screenEntries({ list, types }: { list: string; types: ReadonlySet<string> }): boolean {
-    const entries = this.#value[list] as Json[];
     let hasTools = false;
-    const changed = new Map<number, JsonObject>();
     const cuts: JsonPath[] = [];
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, entry] of (this.#value[list] as Json[]).entries()) {
       const definesTools = isObject(entry) && typeof entry.type === "string" && types.has(entry.type);
       if (!definesTools || !Array.isArray(entry.tools)) continue;
-      const { tools, cuts: inner } = this.#screenList(entry.tools, `${list}[${index}].tools`);
-      hasTools ||= tools.length > 0;
-      if (inner.length > 0) changed.set(index, { ...entry, tools });
-      for (const cut of inner) cuts.push([index, "tools", ...cut]);
+      const inner = this.#screenList(entry.tools, `${list}[${index}].tools`);
+      hasTools ||= inner.left > 0;
+      for (const cut of inner.cuts) cuts.push([index, "tools", ...cut]);
     }
-    if (cuts.length > 0) this.#edits.cut(list, entries.map((entry, index) => changed.get(index) ?? entry), cuts);
+    if (cuts.length > 0) this.#edits.cut(list, cuts);
     return hasTools;
   }
 
@@ -225,13 +219,6 @@ export class ToolScreening {
       tools: left,
     };
     this.#edits.set("tool_choice", left.length === 0 || !isObject(choice) ? "none" : { ...choice, ...inner });
-  }
-
-  /** Removes settings of tools from a body without tools: some upstreams refuse them. */
-  #removeToolSettings(): void {
-    for (const name of ["tool_choice", "parallel_tool_calls", "toolConfig"]) {
-      if (this.#value[name] !== undefined) this.#edits.remove(name);
-    }
   }
 
   #forcedToolError(): GatewayError {

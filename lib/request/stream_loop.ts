@@ -14,7 +14,6 @@ import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 import type { TargetMeasurement } from "./attempts.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamMeter } from "./stream_meter.ts";
-import { writeStep } from "./write_step.ts";
 
 /** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
 export type StreamedAnswer =
@@ -119,7 +118,7 @@ export class StreamLoop {
       ms: options.keepAliveMs - MAX_LATE_MS,
       expire: () => {
         // The rest of a long step comes within a few turns of the event loop, and nothing may come before it.
-        if (this.#unsentText === "") this.#sendKeepAlive();
+        if (this.#unsentText === "") this.#sendChunk(options.keepAlive);
       },
     };
     this.#unread = { ms: options.unreadMs, expire: () => this.#failUnread() };
@@ -190,24 +189,21 @@ export class StreamLoop {
     this.#isPulled = true;
     if (!this.#isLate) return this.#next();
     this.#isLate = false;
-    this.#sendKeepAlive();
+    this.#sendChunk(this.#options.keepAlive);
   }
 
-  #sendKeepAlive(): void {
-    this.#isPulled = false;
-    this.#timer.begin(this.#unread);
-    this.#enqueue(this.#options.keepAlive);
-  }
-
+  /** Sends the rest of a long step, else the first waiting step that has text, else reads on. */
   #next(): void {
-    if (this.#unsentText !== "") void this.#runForKey(yieldToEventLoop).then(() => this.#sendUnsentText());
-    else if (this.#stage === "open" && !this.#sendReady() && !this.#isReading) this.#read();
-  }
-
-  /** Sends the first waiting step that has text. It is a loop because recursion could exceed the stack. */
-  #sendReady(): boolean {
-    while (this.#ready.length > 0) if (this.#send(this.#ready.shift())) return true;
-    return false;
+    if (this.#unsentText !== "") {
+      void this.#runForKey(yieldToEventLoop).then(() => {
+        if (this.#stage !== "over" && !this.#isDisconnected) this.#sendText(this.#unsentText);
+      });
+      return;
+    }
+    if (this.#stage !== "open") return;
+    // It is a loop because recursion could exceed the stack.
+    while (this.#ready.length > 0) if (this.#send(this.#ready.shift())) return;
+    if (!this.#isReading) this.#read();
   }
 
   #read(): void {
@@ -296,19 +292,19 @@ export class StreamLoop {
     return true;
   }
 
-  #sendUnsentText(): void {
-    if (this.#stage !== "over" && !this.#isDisconnected) this.#sendText(this.#unsentText);
-  }
-
   /** Sends text, or the first part of a long text. */
   #sendText(text: string): void {
+    const end = text.length <= MAX_CHUNK_LENGTH ? text.length : characterEnd(text, MAX_CHUNK_LENGTH);
+    this.#unsentText = text.slice(end);
+    this.#sendChunk(text.slice(0, end));
+  }
+
+  /** Sends text that the client waits for. All state is changed first, because `enqueue` may call `pull` synchronously. */
+  #sendChunk(text: string): void {
     this.#isPulled = false;
     this.#waitedMs += this.#timer.elapsedMs;
     this.#timer.begin(this.#unread);
-    // enqueue() may call pull() synchronously.
-    const end = text.length <= MAX_CHUNK_LENGTH ? text.length : characterEnd(text, MAX_CHUNK_LENGTH);
-    this.#unsentText = text.slice(end);
-    this.#enqueue(text.slice(0, end));
+    this.#enqueue(text);
   }
 
   #enqueue(text: string): void {
@@ -411,4 +407,23 @@ export class StreamLoop {
     this.#answer?.feed.cancel();
     this.#ended?.resolve();
   }
+}
+
+/**
+ * Writes events as one step. `events` is absent after the end of the upstream's answer.
+ * @returns undefined after the last step
+ */
+function writeStep(writer: Machine<ReplyEvent, Frame>, events: ReplyEvent[] | undefined): Step | undefined {
+  if (events === undefined) {
+    const frames = writer.end();
+    return frames.length === 0 ? undefined : { frames, events: [] };
+  }
+  const frames: Frame[] = [];
+  let hasContent = false;
+  for (const event of events) {
+    if (event.type !== "start") hasContent = true;
+    for (const frame of writer.push(event)) frames.push(frame);
+  }
+  // Only the end of an answer can hold usage, so the frames of a step with content need no inspection.
+  return { frames, events, contentFrames: hasContent ? frames.length : 0 };
 }

@@ -195,11 +195,6 @@ export class BreakerScope {
   }
 }
 
-/** Compares states, the worst first. */
-function compareSeverity(a: ScopeState, b: ScopeState): number {
-  return SEVERITY.indexOf(b.state) - SEVERITY.indexOf(a.state);
-}
-
 /** Maximum number of client keys with a scope of their own at one target. */
 const MAX_KEYS = 32;
 
@@ -252,7 +247,7 @@ export class ClientScopes {
   worstState(now: number): ScopeState & { keys: number } | undefined {
     const [worst, ...others] = [...this.byKey.values()].map((scope) => scope.state(now))
       .filter(({ state }) => state !== "closed")
-      .sort(compareSeverity);
+      .sort((a, b) => SEVERITY.indexOf(b.state) - SEVERITY.indexOf(a.state));
     if (worst === undefined) return undefined;
     return { ...worst, keys: 1 + others.filter(({ state }) => state === worst.state).length };
   }

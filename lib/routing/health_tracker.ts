@@ -213,14 +213,12 @@ export class HealthTracker {
       const others = new Map(targets.map((other) => [targetName(other), other]));
       const maxOpen = Math.max(1, Math.floor(others.size / 2));
       if (!others.delete(name)) continue;
-      const open = [...others.values()].filter((other) => this.#isOpen(other, key)).length;
-      if (open + 1 > maxOpen) return false;
+      const open = [...others.values()].filter((other) =>
+        this.#keyChecks.get(other.upstream)?.isRefused !== true && this.#healthOf(other).isOpen(key)
+      );
+      if (open.length >= maxOpen) return false;
     }
     return true;
-  }
-
-  #isOpen(target: TargetKey, key?: string): boolean {
-    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#healthOf(target).isOpen(key);
   }
 
   #open(health: TargetHealth, scope: BreakerScope, now: number): void {

@@ -65,7 +65,9 @@ export class KeyCheck {
       if (this.#probing !== result) return answer;
       this.#probing = undefined;
       this.#probedAt = this.#options.monotonic();
-      this.#takeAnswer(answer);
+      if (answer === "refused") this.#refuse();
+      else if (this.#isRefused && answer === "up") this.#accept();
+      else if (this.#isRefused) this.#probeLater();
       return answer;
     });
     this.#probing = result;
@@ -84,12 +86,6 @@ export class KeyCheck {
     this.#probing = undefined;
     this.#cancel?.();
     if (this.#isRefused) this.#options.changed({ change: "key_accepted", forMs: 0, isRemoved: true });
-  }
-
-  #takeAnswer(answer: ProbeAnswer): void {
-    if (answer === "refused") this.#refuse();
-    else if (answer === "up" && this.#isRefused) this.#accept();
-    else if (this.#isRefused) this.#probeLater();
   }
 
   #refuse(): void {

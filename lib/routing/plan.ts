@@ -3,7 +3,8 @@
  */
 import { compareValues } from "../compare_values.ts";
 import type { Model, Target } from "../catalog/model.ts";
-import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
+import type { TargetSpeed } from "./health.ts";
+import { NO_PREFERENCES, type ProviderPreferences, type SortBy } from "./preferences.ts";
 
 /** A model and one of its targets. */
 export interface Choice {
@@ -12,7 +13,7 @@ export interface Choice {
 }
 
 /** Facts about a target. */
-export interface TargetFacts {
+export interface TargetFacts extends TargetSpeed {
   /** Names that clients may use for the upstream. */
   slugs: readonly string[];
   /** True if the target can be tried now. */
@@ -25,10 +26,6 @@ export interface TargetFacts {
    * True if the target answered the last request of the conversation, so that its prompt cache has the conversation.
    */
   isWarm: boolean;
-  /** Returns the time to the first event that this share of the requests does not exceed, in milliseconds. */
-  firstMs(share: number): number | undefined;
-  /** Returns the tokens per second that this share of the requests reaches. */
-  tokensPerSecond(share: number): number | undefined;
 }
 
 /** Parameters of a plan. */
@@ -90,8 +87,11 @@ function comparator(preferences: ProviderPreferences): Comparator {
     by(({ facts }) => meets(preferences, facts) ? 0 : 1),
   ];
   if (preferences.order === undefined && preferences.sort !== undefined) rules.push(bySort(preferences.sort.by));
-  rules.push(by(({ target: { priority } }) => priority), by(({ facts: { isIssuer } }) => isIssuer ? 0 : 1));
-  rules.push(by(({ facts: { isWarm } }) => isWarm ? 0 : 1));
+  rules.push(
+    by(({ target: { priority } }) => priority),
+    by(({ facts: { isIssuer } }) => isIssuer ? 0 : 1),
+    by(({ facts: { isWarm } }) => isWarm ? 0 : 1),
+  );
   return (a, b) => {
     for (const rule of rules) {
       const order = rule(a, b);
@@ -112,13 +112,12 @@ function positionIn(order: readonly string[] | undefined, slugs: readonly string
 
 /** Returns whether a target meets the preferences of speed. A target that was never measured does. */
 function meets({ minThroughput, maxLatency }: ProviderPreferences, facts: TargetFacts): boolean {
-  const all = (preference: SpeedPreference, holds: (at: SpeedPreference[number]) => boolean) => preference.every(holds);
-  return all(minThroughput, ({ share, value }) => (facts.tokensPerSecond(share) ?? value) >= value) &&
-    all(maxLatency, ({ share, value }) => (facts.firstMs(share) ?? 0) <= value * 1000);
+  return minThroughput.every(({ share, value }) => (facts.tokensPerSecond(share) ?? value) >= value) &&
+    maxLatency.every(({ share, value }) => (facts.firstMs(share) ?? 0) <= value * 1000);
 }
 
 /** Returns the comparator of the client's `sort`. Targets of unknown speed come last. */
-function bySort(sort: "price" | "latency" | "throughput"): Comparator {
+function bySort(sort: SortBy): Comparator {
   switch (sort) {
     case "price":
       return (a, b) => compareValues(a.price.prompt + a.price.completion, b.price.prompt + b.price.completion);

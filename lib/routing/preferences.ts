@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;
 
 /** A preference of speed: a bound for each percentile that the client names. `share` is from 0 to 1. */
-export type SpeedPreference = readonly { share: number; value: number }[];
+type SpeedPreference = readonly { share: number; value: number }[];
 
 /** By what targets are sorted. */
 export type SortBy = "price" | "latency" | "throughput";
@@ -50,8 +50,7 @@ export const NO_PREFERENCES: ProviderPreferences = {
  * @param known slugs of the upstreams: their names and those of their vendors
  * @throws {GatewayError} `invalid` for members of a wrong type, and for unknown slugs in `only` or `order`
  */
-export function parsePreferences(provider: JsonObject | undefined, known: ReadonlySet<string>): ProviderPreferences {
-  if (provider === undefined) return NO_PREFERENCES;
+export function parsePreferences(provider: JsonObject, known: ReadonlySet<string>): ProviderPreferences {
   const order = readSlugs(provider.order, { param: "provider.order", known });
   const only = readSlugs(provider.only, { param: "provider.only", known });
   const ignore = readSlugs(provider.ignore, { param: "provider.ignore" });

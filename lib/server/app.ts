@@ -157,7 +157,6 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
     headers: head,
     limits,
     budget: new BodyReservation(server.budget, caller?.keyId),
-    keyId: caller?.keyId,
     timers: server.timers,
   };
   const body = exchange.body = new RequestBody(request, rules, exchange);

@@ -1,5 +1,4 @@
 /** Reads request bodies as JSON or as form fields. Limits are checked before memory is allocated. */
-import { createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
 import {
   isObject,
@@ -11,12 +10,11 @@ import {
   parseDocument,
   type ScanPlan,
 } from "../json/mod.ts";
-import { LARGE_BODY_BYTES, LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
+import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
-import { bodyTooLarge, checkTransfer, type HeaderValues } from "./head.ts";
-import { type Coding, inflate, maxInflatedBytes, readCoding } from "./inflate.ts";
-import { type MemoryReserver, readBytes } from "./read_bytes.ts";
+import { bodyTooLarge, checkCodings, type HeaderValues } from "./head.ts";
+import { readBytes } from "./read_bytes.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { Config } from "../config.ts";
 
@@ -36,17 +34,6 @@ export function headOf(body: Pick<JsonBody, "scanned" | "value">): JsonObject {
 /** Levels of nesting in which the gateway itself reads numbers: parameters, their members, and the members of those. */
 const PARAMETER_LEVELS = 3;
 
-/** Large compressed bodies are inflated and parsed one at a time per process. Each takes up to half a second. */
-const largeBodyQueue = createAdmissionQueue({
-  concurrent: 1,
-  waiting: 64,
-  waitMs: 60_000,
-  busy: () =>
-    new GatewayError("limited", "Cannot decompress another large body now: too many are waiting", {
-      retryAfterMs: 2_000,
-    }),
-});
-
 /** Error for a body without content. */
 export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
 
@@ -55,14 +42,12 @@ export interface BodyRules {
   /** Headers of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: Pick<BodyReservation, "bytes" | "reserve" | "keep" | "hold" | "release">;
-  /** Id of the API key that sends the body; absent if there is none. */
-  keyId?: string | undefined;
+  budget: BodyReservation;
   timers: PhaseTimers;
 }
 
 function checkMediaType(headers: HeaderValues): void {
-  checkTransfer(headers);
+  checkCodings(headers);
   const type = headers.get("content-type");
   if (type === null || type === "application/json") return;
   if (/^\s*multipart\//i.test(type)) {
@@ -124,18 +109,16 @@ export interface BodyProgress {
 }
 
 /** Reads the body of one request, once. Its memory stays reserved until `release`, a part of it perhaps longer. */
-export class RequestBody implements MemoryReserver {
+export class RequestBody {
   readonly #request: Request;
   readonly #rules: BodyRules;
   readonly #progress: BodyProgress;
   #reading: Promise<JsonBody> | undefined;
-  /** Size of the body, as sent or inflated. */
+  /** Size of the body. */
   #bytes = 0;
   #isReleased = false;
   /** Resolves when the body is no longer used; undefined: it is not used after `release`. */
   #end: Promise<unknown> | undefined;
-  /** Leaves the queue of large compressed bodies; undefined if this body is not in it. */
-  #leaveQueue: (() => void) | undefined;
   #answerBytes = 0;
 
   constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
@@ -146,8 +129,7 @@ export class RequestBody implements MemoryReserver {
 
   /**
    * Reads the body as a JSON object, within the limits of size, time and nesting. Further calls return the same body. A
-   * body without a media type, or with curl's default one, is read as JSON, too. The size limit applies both to the body
-   * as sent and to the inflated body.
+   * body without a media type, or with curl's default one, is read as JSON, too.
    * @param scan members that need not be parsed
    * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
    */
@@ -160,20 +142,13 @@ export class RequestBody implements MemoryReserver {
     const { record, bodyArrived } = this.#progress;
     try {
       checkMediaType(headers);
-      const coding = headers.get("content-encoding") === null ? undefined : readCoding(headers);
-      let bytes = await readBytes(this.#request, this.#rules, this);
-      if (coding !== undefined) bytes = await this.#inflate(bytes, coding);
+      const bytes = await readBytes(this.#request, this.#rules, this);
       budget.reserve(this.#bytes * (JSON_MEMORY_FACTOR - 1), limits.budgetBytes);
       const body = await parseBody(bytes, scan);
       record.bytesIn += this.#bytes;
       if (this.#bytes > LONG_REQUEST_BYTES) await yieldToEventLoop();
       return body;
-    } catch (error) {
-      // The next large body in the queue needs the memory now.
-      budget.release();
-      throw error;
     } finally {
-      this.#leaveQueue?.();
       bodyArrived();
       if (this.#isReleased) budget.release();
     }
@@ -273,19 +248,6 @@ export class RequestBody implements MemoryReserver {
       void this.#end.then(() => budget.release());
     }
     if (!isAnswered) this.#reading?.catch(() => {});
-  }
-
-  /** Inflates the body. Large bodies wait in a queue, because many small requests could otherwise take all memory. */
-  async #inflate(sent: Uint8Array<ArrayBuffer>, coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
-    if (maxInflatedBytes(sent, coding) > LARGE_BODY_BYTES) {
-      this.#leaveQueue = await largeBodyQueue.enter(this.#request.signal, { keyId: this.#rules.keyId });
-    }
-    const sentBytes = this.#bytes;
-    this.#bytes = 0;
-    const { jsonBytes: limitBytes } = this.#rules.limits;
-    const bytes = await inflate(sent, { coding, limitBytes, reserve: (size) => this.take(size) });
-    this.#rules.budget.release(sentBytes);
-    return bytes;
   }
 }
 

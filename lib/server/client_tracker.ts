@@ -46,21 +46,18 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** Returns whether a request has a header with a credential. */
-function sendsCredential({ head }: GuardedRequest): boolean {
-  return ["x-api-key", "authorization", "x-goog-api-key"].some((name) => Boolean(head.get(name)));
-}
+/** Headers with credentials. */
+const CREDENTIALS = ["x-api-key", "authorization", "x-goog-api-key"];
 
 /**
- * Throws the error of a failed authentication. If the request has a credential, the failure is counted for the client's
- * address first. Later credentials of the address are still checked, because clients that share an address must not
+ * Returns the error of a failed authentication. If the request has a credential, the failure is counted for the
+ * client's address. Later credentials of the address are still checked, because clients that share an address must not
  * lock each other out.
- * @throws {GatewayError} as `refuseCredential`, or `failure.error` if nothing is counted
  */
-export function failAuthentication(guarded: GuardedRequest, failure: Failure): never {
-  if (toGatewayError(failure.error).kind !== "unauthenticated") throw failure.error;
-  if (!sendsCredential(guarded) && !failure.queryKey) throw failure.error;
-  refuseCredential(guarded, failure);
+export function failedAuthentication(guarded: GuardedRequest, failure: Failure): unknown {
+  const hasCredential = failure.queryKey || CREDENTIALS.some((name) => guarded.head.get(name));
+  const isCounted = hasCredential && toGatewayError(failure.error).kind === "unauthenticated";
+  return isCounted ? refusedCredential(guarded, failure) : failure.error;
 }
 
 /** A wrong credential. */
@@ -73,19 +70,16 @@ interface Failure {
   isOperators?: boolean;
 }
 
-/**
- * Refuses a wrong credential, and counts it for the client's address.
- * @throws {GatewayError} `limited` if the address has sent too many, otherwise the given error
- */
-export function refuseCredential(
+/** Counts a wrong credential for the client's address. @returns the given error, or `limited` after too many */
+export function refusedCredential(
   guarded: TrackedRequest,
   { clients: { failures, refusals }, error, isOperators = false }: Failure,
-): never {
+): unknown {
   const { requestId, gateway: { log } } = guarded;
   const address = addressOf(guarded);
   const { retryAfterMs, isLast } = failures.failed(address, { countsOwn: isOperators });
   if (retryAfterMs !== undefined) {
-    throw new GatewayError("limited", "Too many invalid keys came from this address: try again later", {
+    return new GatewayError("limited", "Too many invalid keys came from this address: try again later", {
       retryAfterMs,
       cause: error,
     });
@@ -93,7 +87,7 @@ export function refuseCredential(
   if (isLast === true) {
     refusals({ level: "warn", event: "address_refused", request_id: requestId, address }, log);
   }
-  throw error;
+  return error;
 }
 
 /**
@@ -115,11 +109,8 @@ export function countConcurrent(
 
 /** Returns the client's address, found with the trusted proxies of the configuration; undefined if it is not known. */
 export function addressOf({ head, info, gateway }: Omit<TrackedRequest, "requestId">): string | undefined {
-  return clientAddress({
-    peer: peerOf(info),
-    forwardedFor: head.get("x-forwarded-for"),
-    trusted: gateway.config.trusted_proxies,
-  });
+  const { trusted_proxies: trusted } = gateway.config;
+  return clientAddress(peerOf(info), { forwardedFor: head.get("x-forwarded-for"), trusted });
 }
 
 /** Returns the address at the other end of the connection; undefined for a Unix socket. */
@@ -131,23 +122,19 @@ export function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefi
 /** Maximum number of addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
 const MAX_HOPS = 32;
 
-/** The peer, the forwarding header, and the trusted proxies. */
-export interface ForwardedPeer {
-  /** Address at the other end of the connection; undefined if there is none, as on a Unix socket. */
-  peer: string | undefined;
-  /** Value of `X-Forwarded-For`. Each proxy appends the address that called it. */
-  forwardedFor: string | null;
-  /** Networks of the trusted proxies. */
-  trusted: readonly string[];
-}
-
 /**
  * Returns the client's address. It is the peer, unless the peer is a trusted proxy: then it is the right-most address
  * of `X-Forwarded-For` that is not a trusted proxy, or the left-most address if all are. Addresses that a client itself
  * puts into the header are left of those that proxies add, so they are never reached. If the header cannot be parsed up
  * to that address, the result is the peer.
+ * @param peer address at the other end of the connection; undefined on a Unix socket
+ * @param headers `forwardedFor`: value of `X-Forwarded-For`, to which each proxy appends the address that called it;
+ * `trusted`: networks of the trusted proxies
  */
-export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
+export function clientAddress(
+  peer: string | undefined,
+  { forwardedFor, trusted }: { forwardedFor: string | null; trusted: readonly string[] },
+): string | undefined {
   if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
   const hops = forwardedFor.split(",").slice(-MAX_HOPS).map(bareAddress).reverse();
   for (const address of hops) {

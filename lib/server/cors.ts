@@ -8,7 +8,7 @@ import type { AnswerHeader } from "./router.ts";
 const MAX_AGE_SECONDS = 7200;
 
 /** Response headers that scripts of listed origins may read. */
-const EXPOSED = EXPOSED_HEADERS.join(", ");
+const EXPOSED = Object.keys(EXPOSED_HEADERS).join(", ");
 
 const VARY: AnswerHeader = ["vary", "origin"];
 

@@ -6,7 +6,7 @@ import type { AnswerHeader } from "./router.ts";
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { anthropicErrorReply, googleErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import type { Exchange } from "./exchange.ts";
-import { describeCause } from "./cause.ts";
+import { describeCause } from "../causes.ts";
 
 /** Counts the bytes of the body: by its length if that is known, otherwise while the stream is sent. */
 export function countBytes(

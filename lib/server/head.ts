@@ -96,19 +96,15 @@ function tooMuch(what: string): GatewayError {
   });
 }
 
-/** Refuses compressed bodies. @throws {GatewayError} `unsupported_media_type` */
-export function checkEncoding(headers: HeaderValues): void {
+/**
+ * Refuses compressed bodies, and transfer codings other than chunked: the gateway does not decode them.
+ * @throws {GatewayError} `unsupported_media_type`
+ */
+export function checkCodings(headers: HeaderValues): void {
   const encoding = headers.get("content-encoding");
   if (encoding !== null && !/^\s*(identity)?\s*$/i.test(encoding)) {
     throw new GatewayError("unsupported_media_type", "Cannot read a compressed body: send it without Content-Encoding");
   }
-}
-
-/**
- * Refuses transfer codings other than chunked: the gateway does not decode them.
- * @throws {GatewayError} `unsupported_media_type`
- */
-export function checkTransfer(headers: HeaderValues): void {
   const transfer = headers.get("transfer-encoding");
   if (transfer === null || /^\s*chunked\s*$/i.test(transfer)) return;
   throw new GatewayError("unsupported_media_type", "Cannot read this Transfer-Encoding: expected chunked or none", {

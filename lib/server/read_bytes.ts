@@ -1,7 +1,7 @@
 /** Reads the bytes of a request body, and refuses clients that send too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { PhaseTimers, TICK_MS, type Ticking } from "../phase_timers.ts";
-import type { BodyLimits, BodyRules } from "./body.ts";
+import type { BodyLimits, BodyRules, RequestBody } from "./body.ts";
 import { GatewayError } from "../errors.ts";
 import { bodyTooLarge, declaredLength } from "./head.ts";
 
@@ -11,26 +11,21 @@ const FIRST_BUFFER_BYTES = 16 * 1024;
 /** Largest first buffer if the client declares the length. A declared length alone takes no more memory than this. */
 const MAX_FIRST_BUFFER_BYTES = 1024 * 1024;
 
-/** Reserves memory for the bytes of a body. */
-export interface MemoryReserver {
-  /** Reserves memory for further bytes. @throws if there is not enough */
-  take(bytes: number): void;
-}
-
 /**
  * Reads a request's body. Memory is reserved before each piece is stored.
+ * @param memory reserves memory for further bytes, or throws
  * @throws {GatewayError} `too_large` for the declared length, `too_slow`, `invalid` for a body that breaks off, and the
- * errors of `MemoryReserver.take`
+ * errors of `memory.take`
  */
 export async function readBytes(
   request: Request,
   { headers, limits, timers }: Pick<BodyRules, "headers" | "limits" | "timers">,
-  memory: MemoryReserver,
+  memory: Pick<RequestBody, "take">,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { minBytesPerSecond, graceMs, gapMs, totalMs, jsonBytes } = limits;
   const length = declaredLength(headers);
   if (length !== undefined && length > jsonBytes) throw bodyTooLarge(jsonBytes);
-  // So small a body would break the rule about the grace time before any other rule, so one timer checks all rules.
+  // A small body that is too slow breaks the rule about the grace time first, so one timer is enough.
   const isSmall = length !== undefined && length * 1000 <= minBytesPerSecond * graceMs &&
     graceMs <= Math.min(gapMs, totalMs);
   if (!isSmall) return await readStream(request.body, { limits, memory, length, timers });
@@ -55,7 +50,7 @@ export async function readBytes(
 async function readStream(
   stream: ReadableStream<Uint8Array> | null,
   { limits, memory, length, timers }: Pick<BodyRules, "limits" | "timers"> & {
-    memory: MemoryReserver;
+    memory: Pick<RequestBody, "take">;
     /** The length that the client declared. */
     length: number | undefined;
   },

@@ -5,13 +5,11 @@ import { type Caller, requireEndpoint, requireProtocol } from "../access/permiss
 import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { absentEndpoint, meantEndpoint } from "./absent_endpoints.ts";
-import { addressOf, type ClientTracker, failAuthentication, type GuardedRequest } from "./client_tracker.ts";
-import type { OperatorRole } from "../access/console_session.ts";
-import type { AdminConfig } from "../config.ts";
+import { addressOf, type ClientTracker, failedAuthentication, type GuardedRequest } from "./client_tracker.ts";
 import { hasConsole, isFromThisMachine, requireReading, sessionOf } from "./console_guard.ts";
 import { Meter } from "../billing/meter.ts";
 import { endpointOf } from "../observe/request_record.ts";
-import { anthropicStatus } from "../protocols/error_bodies.ts";
+import { statusFor } from "../protocols/error_bodies.ts";
 import { readTarget } from "./route_matcher.ts";
 import { METERED_ENDPOINTS } from "../store/ledger.ts";
 
@@ -61,21 +59,14 @@ function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefi
   const { admin } = config;
   if (admin === undefined) throw noSuchRoute();
   try {
-    if (readRole(guarded, admin, clients) === "viewer") requireReading(request);
-  } catch (error) {
+    if (authenticateAdmin(guarded.head, admin) === "viewer") requireReading(request);
+  } catch (thrown) {
+    const error = failedAuthentication(guarded, { clients, error: thrown, isOperators: true });
     const { message } = toGatewayError(error);
     const address = addressOf(guarded);
     const { method } = request;
     clients.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
     throw error;
-  }
-}
-
-function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTracker): OperatorRole {
-  try {
-    return authenticateAdmin(guarded.head, admin);
-  } catch (error) {
-    return failAuthentication(guarded, { clients, error, isOperators: true });
   }
 }
 
@@ -125,7 +116,7 @@ async function authorizeCaller(
   try {
     caller = await authenticate(head, { credential, keys, queryKey, found, address: () => addressOf(guarded) });
   } catch (error) {
-    return failAuthentication(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
+    throw failedAuthentication(guarded, { clients, error, queryKey: credential === "google_key" ? queryKey() : null });
   }
   try {
     if (protocol !== undefined) requireProtocol(caller, protocol);
@@ -167,7 +158,9 @@ export async function enterRefusal(
   const endpoint = METERED_ENDPOINTS.find((metered) => metered === observed);
   if (!(error instanceof GatewayError) || endpoint === undefined) throw error;
   const meter = new Meter(gateway, { id: requestId, keyId, group: groupName, endpoint, record });
-  const status = endpoint === "messages" ? anthropicStatus(error) : error.status;
-  await meter.fail(status, { code: error.kind === "forbidden" ? "permission" : "busy", ...error.refusal });
+  await meter.fail(statusFor(error, endpoint), {
+    code: error.kind === "forbidden" ? "permission" : "busy",
+    ...error.refusal,
+  });
   throw error;
 }

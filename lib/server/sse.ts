@@ -80,8 +80,6 @@ export class SseReader implements Machine<string, Frame> {
   end(): Frame[] {
     const frames: Frame[] = [];
     if (this.#pieces.length > 0) this.#takeLine(this.#pieces.join(""), frames);
-    this.#pieces = [];
-    this.#piecesLength = 0;
     this.#dispatch(frames);
     return frames;
   }
@@ -97,12 +95,11 @@ export class SseReader implements Machine<string, Frame> {
   }
 
   #takeLine(line: string, frames: Frame[]): void {
-    if (line === "" && this.#started) return this.#dispatch(frames);
     if (!this.#started) {
       this.#started = true;
       if (line.startsWith("\ufeff")) line = line.slice(1);
-      if (line === "") return this.#dispatch(frames);
     }
+    if (line === "") return this.#dispatch(frames);
     this.#checkLength(line.length);
     // A fast path for nearly all lines.
     if (line.startsWith("data: ") && this.#data === undefined) {

@@ -7,7 +7,7 @@ import { encodeUtf8, utf8Decoder } from "../text.ts";
 import { type HeaderFilter, joinPieces, RequestTimer, RESPONSE_HEADERS, type ResponseHeader } from "../http1/mod.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHostProbes, type HostReachability } from "./reachability.ts";
-import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport, TransportOptions } from "./transport.ts";
+import type { Incoming, TimeLimits, Transport, TransportOptions } from "./transport.ts";
 
 /** Maximum number of bytes that are read of a released answer, so that its connection can be reused. */
 const MAX_RELEASED_BYTES = 64 * 1024;
@@ -45,7 +45,9 @@ export function createFetchTransport(
   return {
     async send({ url, headers, body: given, signal, limits }) {
       const isLong = typeof given === "string" && given.length > LARGE_BODY_BYTES;
-      const body = isLong ? await runSliced(encodeUtf8(given)) : isPieces(given) ? joinPieces(given) : given;
+      const isPieces = typeof given === "object" && !(given instanceof ReadableStream);
+      const whole = isPieces ? joinPieces(given) : given;
+      const body = isLong ? await runSliced(encodeUtf8(given)) : whole;
       const call = new AbortController();
       const abort = { handleEvent: () => call.abort(signal.reason) };
       if (signal.aborted) abort.handleEvent();
@@ -96,10 +98,6 @@ function isUnreachable(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   const { message, cause } = thrown;
   return `${message} ${cause instanceof Error ? cause.message : ""}`.includes("client error (Connect)");
-}
-
-function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, string> {
-  return typeof body === "object" && !(body instanceof ReadableStream);
 }
 
 interface ReceivedCall {

@@ -1,6 +1,5 @@
 /** Upstreams with OpenAI's images API. */
 import { settlesWithin } from "../abort.ts";
-import type { Pricing } from "../catalog/price_schema.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
 import { writeJson } from "../json/mod.ts";
@@ -47,7 +46,9 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     const signal = AbortSignal.any([call.signal, cancelled.signal]);
     const stream = request.stream && target.images?.whole !== true;
     if (request.stream && !stream && request.partialImages > 0) call.dropped.add("partial_images");
-    const parts = isSplit(call, stream) ? request.n : 1;
+    // Streams do not say to which image a preview belongs, so each image needs its own call.
+    const isSplit = target.images?.single === true || (stream && request.partialImages > 0);
+    const parts = isSplit ? request.n : 1;
     const parameters = { target, stream, n: request.n / parts };
     const starts = Array.from(
       { length: parts },
@@ -81,7 +82,8 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     if (incoming.status !== 200) throw await statusFailure(incoming);
     const requestId = requestIdOf(incoming);
     if (requestId !== undefined) identify(requestId);
-    const readsUsage = request.kind === "edit" && pricesOf(model).some(({ input_image }) => input_image !== undefined);
+    const prices = [model.pricing, ...model.price_changes];
+    const readsUsage = request.kind === "edit" && prices.some(({ input_image }) => input_image !== undefined);
     return answerFeed(incoming, { request, n: parameters.n, signal, readsUsage });
   }
 
@@ -110,16 +112,6 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
   }
 
   return { create, close: () => transport.close() };
-}
-
-/** Returns all current and future prices of a model. */
-function pricesOf({ pricing, price_changes }: ImageCall["model"]): readonly Pick<Pricing, "input_image">[] {
-  return [pricing, ...price_changes];
-}
-
-/** Returns whether each image needs its own call. Streams do not say to which image a preview belongs. */
-function isSplit({ request, target }: ImageCall, stream: boolean): boolean {
-  return request.n > 1 && (target.images?.single === true || (stream && request.partialImages > 0));
 }
 
 /** Returns the time limits. Making an image takes minutes without any byte, so mainly the total time is limited. */

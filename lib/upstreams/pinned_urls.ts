@@ -4,6 +4,7 @@
  * request.
  */
 import { isAddress } from "../access/networks.ts";
+import { bareHostname } from "../host_address.ts";
 import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
 import { proxyFor } from "./proxies.ts";
 
@@ -36,7 +37,7 @@ export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefi
 
   /** Checks a host. @returns the address to connect to; `undefined` to use the name */
   async function checkHost(url: URL): Promise<string | undefined> {
-    const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
+    const hostname = bareHostname(url.hostname);
     const isProxied = proxyFor(url.href, (name) => Deno.env.get(name)) !== undefined;
     // A proxy resolves names itself, so they cannot be checked here.
     if (isProxied && !isAddress(hostname)) return undefined;

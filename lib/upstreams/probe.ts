@@ -125,15 +125,14 @@ export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<
     if (list.status >= 500) return "down";
     if (refusesKey(list)) return "refused";
     // If the list is open to everyone, it proves nothing about the key.
-    if (host.key !== undefined && list.status === 200 && !await isListOpen(host, options)) return "up";
+    if (host.key !== undefined && list.status === 200) {
+      const { status } = await askHost(host, modelList(host, { key: false }), options);
+      if (status !== 200) return "up";
+    }
     return refusesKey(await askHost(host, emptyRequest(host), options)) ? "refused" : "up";
   } catch {
     return "down";
   } finally {
     client.close();
   }
-}
-
-async function isListOpen(host: ProbedHost, options: ProbeOptions): Promise<boolean> {
-  return (await askHost(host, modelList(host, { key: false }), options)).status === 200;
 }

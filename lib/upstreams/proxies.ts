@@ -1,5 +1,6 @@
 /** Finds the proxy for requests to upstreams in the environment, by the same rules as `fetch`. */
 import { isAddress, isWithin } from "../access/networks.ts";
+import { bareHostname } from "../host_address.ts";
 import type { ReadEnvironment } from "../secret.ts";
 
 /** Returns the proxy for a URL; `undefined` if there is none. The proxy's URL may contain a password. */
@@ -7,7 +8,7 @@ export function proxyFor(url: string, env: ReadEnvironment): string | undefined 
   const { protocol, hostname } = new URL(url);
   const read = (name: string) => env(name) || env(name.toLowerCase()) || undefined;
   const proxy = read("ALL_PROXY") ?? (protocol === "https:" ? read("HTTPS_PROXY") : read("HTTP_PROXY"));
-  if (proxy === undefined || isExempt(hostname.replace(/^\[(.*)\]$/, "$1"), env)) return undefined;
+  if (proxy === undefined || isExempt(bareHostname(hostname), env)) return undefined;
   return proxy;
 }
 

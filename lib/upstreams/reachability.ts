@@ -1,16 +1,11 @@
 /** Distinguishes unreachable hosts from slow answers, because `fetch` does not. */
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
+import { type HostAddress, hostAddressOf } from "../host_address.ts";
 import { Dialer } from "../http1/mod.ts";
-
-/** Host and port of an upstream. */
-export interface ProbedAddress {
-  hostname: string;
-  port: number;
-  tls: boolean;
-}
+import { proxyFor } from "./proxies.ts";
 
 /** Opens a connection to an address and closes it. @throws if that fails; the signal's reason after an abort */
-export type ProbeHost = (address: ProbedAddress, signal: AbortSignal) => Promise<void>;
+export type ProbeHost = (address: HostAddress, signal: AbortSignal) => Promise<void>;
 
 /** Reachability of one host, shared by all calls of a transport. */
 export interface HostReachability {
@@ -29,9 +24,6 @@ export interface HostProbes {
   close(): void;
 }
 
-/** Environment variables of proxies. Hosts behind a proxy cannot be probed. */
-const PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
-
 /**
  * Creates probes without any hosts.
  * @param probe absent: opens a connection, with TLS up to the end of the handshake, if the guard allows the address
@@ -41,18 +33,10 @@ export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostP
   const hosts = new Map<string, HostReachability>();
   const probing = new Set<AbortController>();
   return {
-    of(url) {
-      const { protocol, hostname, host: name, port } = new URL(url);
-      const key = `${protocol}//${name}`;
-      const existing = hosts.get(key);
-      if (existing !== undefined) return existing;
-      const address = {
-        hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
-        port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
-        tls: protocol === "https:",
-      };
-      const host = createHost(probeOf(address), probing);
-      hosts.set(key, host);
+    of(text) {
+      const url = new URL(text);
+      const host = hosts.get(url.origin) ?? createHost(probeOf(url), probing);
+      hosts.set(url.origin, host);
       return host;
     },
     close() {
@@ -61,11 +45,15 @@ export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostP
     },
   };
 
-  function probeOf(address: ProbedAddress): (signal: AbortSignal) => Promise<void> {
+  function probeOf(url: URL): (signal: AbortSignal) => Promise<void> {
+    const address = hostAddressOf(url);
     if (probe !== undefined) return (signal) => probe(address, signal);
     const dialer = new Dialer(address, addressPolicy({ guard }));
     dialers.push(dialer);
-    return (signal) => connect(dialer, signal);
+    return async (signal) => {
+      // Only the proxy can reach the host, so every host behind a proxy counts as reachable.
+      if (proxyFor(url.href, (name) => Deno.env.get(name)) === undefined) (await dialer.dial(signal)).close();
+    };
   }
 }
 
@@ -97,10 +85,4 @@ function createHost(probe: (signal: AbortSignal) => Promise<void>, probing: Set<
       });
     },
   };
-}
-
-/** Opens and closes a connection. With a proxy, every host counts as reachable. */
-async function connect(dialer: Dialer, signal: AbortSignal): Promise<void> {
-  if (PROXY_VARIABLES.some((name) => (Deno.env.get(name) ?? "") !== "")) return;
-  (await dialer.dial(signal)).close();
 }

@@ -86,7 +86,9 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
           traced?.end(status);
         }
       }
-      fallback ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
+      // TLS negotiates the version (ALPN); without TLS it must be known in advance.
+      const version = url.startsWith("https:") ? "any" : "2";
+      fallback ??= createFetchTransport({ ...options, guard, version });
       return await fallback.send(outgoing);
     }
 
@@ -104,11 +106,6 @@ export function createTransportSelector(options: TransportSelectorOptions): Tran
   };
 }
 
-/** Returns the HTTP version for `fetch`. TLS negotiates it (ALPN); without TLS it must be known in advance. */
-function versionOf(url: string): "any" | "2" {
-  return url.startsWith("https:") ? "any" : "2";
-}
-
 /** Turns a 426 answer into an error. */
 function upgradeError(answer: Incoming): GatewayError {
   answer.cancel();
@@ -124,14 +121,12 @@ function namesHttp2(upgrade: string | null): boolean {
   return upgrade !== null && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(upgrade);
 }
 
-/** Options of an HTTP/1.1 transport. */
-export interface Http1TransportOptions extends TransportOptions {
-  /** Longest idle time of connections if the host announces no timeout, in milliseconds. Default: the client's. */
-  idleMs?: number;
-}
-
-/** Creates a transport over HTTP/1.1. Check the URL with `canServe` first. */
-export function createHttp1Transport({ guard, ...options }: Http1TransportOptions = {}): Transport {
+/**
+ * Creates a transport over HTTP/1.1. Check the URL with `canServe` first.
+ * @param options `idleMs`: longest idle time of connections if the host announces no timeout, in milliseconds; absent:
+ * the client's
+ */
+export function createHttp1Transport({ guard, ...options }: TransportOptions & { idleMs?: number } = {}): Transport {
   return createHttp1Client({ ...options, addresses: addressPolicy({ guard }) });
 }
 

@@ -1,5 +1,4 @@
 /** The interface of transports, which send requests to upstreams. */
-import { GatewayError } from "../errors.ts";
 import type { HeaderFilter, Http1Client, Http1Request, Http1Response } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 
@@ -33,9 +32,4 @@ export interface TransportOptions {
   guard?: AddressGuard | undefined;
   /** Selects the headers that `Incoming.others` has; absent: none. */
   keepsHeader?: HeaderFilter | undefined;
-}
-
-/** Returns whether `send` failed before there was a connection, so that the request cannot have arrived. */
-export function wasNeverSent(error: unknown): boolean {
-  return error instanceof GatewayError && error.fault === "unreachable";
 }

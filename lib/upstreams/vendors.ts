@@ -138,11 +138,10 @@ export function protocolsOf({ protocols, optionalProtocols = [] }: Vendor): read
   return [...protocols, ...optionalProtocols];
 }
 
-const PATHS: Readonly<Record<Protocol, string>> = {
+const PATHS: Readonly<Record<Exclude<Protocol, "gemini">, string>> = {
   chat: "/chat/completions",
   responses: "/responses",
   messages: "/messages",
-  gemini: "/models/",
 };
 
 /**
@@ -158,10 +157,13 @@ export function addressOf(
     stream: boolean;
   },
 ): string {
-  const path = vendor.paths?.[protocol] ?? PATHS[protocol];
-  if (protocol !== "gemini") return baseUrl + path;
-  const name = model.split("/").map(encodeURIComponent).join("/");
-  return `${baseUrl}${path}${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+  if (protocol !== "gemini") return baseUrl + (vendor.paths?.[protocol] ?? PATHS[protocol]);
+  return `${baseUrl}${geminiPath(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+}
+
+/** Returns the path of a Gemini model. */
+function geminiPath(model: string): string {
+  return `/models/${model.split("/").map(encodeURIComponent).join("/")}`;
 }
 
 /** Returns the URL of image generations or edits. */
@@ -175,5 +177,5 @@ export function retrievalAddressOf(
   { kind, geminiModel }: { kind: "embeddings" | "rerank"; geminiModel?: string | undefined },
 ): string {
   if (geminiModel === undefined) return `${baseUrl}/${kind}`;
-  return `${baseUrl}/models/${geminiModel.split("/").map(encodeURIComponent).join("/")}:batchEmbedContents`;
+  return `${baseUrl}${geminiPath(geminiModel)}:batchEmbedContents`;
 }

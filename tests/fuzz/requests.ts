@@ -130,7 +130,7 @@ const ODD_BODIES: readonly Uint8Array[] = [
 ];
 
 /** Breaks a valid request. */
-export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
+export function mutate(sound: Sound, random: Random): Mutant {
   let { method, path } = sound;
   const headers = new Map<string, readonly string[]>(
     Object.entries({ host: "localhost", connection: "close", ...sound.headers }).map((
@@ -149,10 +149,6 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
       const twice = random.chance(0.2) ? headers.get(name) ?? [value] : [];
       headers.set(name, [...twice, value]);
     }
-  } else if (change < 0.19 && body.length > 0) {
-    const packed = await pack(body, random);
-    headers.set("content-encoding", [packed.coding]);
-    body = packed.bytes;
   } else if (change < 0.23) {
     headers.set("transfer-encoding", ["chunked"]);
     // The server handles broken chunks, not the gateway.
@@ -198,15 +194,4 @@ function bodyOf(
   if (random.chance(0.02)) return random.pick(ODD_BODIES);
   const body = new TextEncoder().encode(changedJson(json, random));
   return random.chance(0.2) ? changeBytes(body, random) : body;
-}
-
-/** Compressed, now and then badly. */
-async function pack(body: Uint8Array, random: Random): Promise<{ coding: string; bytes: Uint8Array }> {
-  const coding = random.chance(0.5) ? "gzip" : "deflate";
-  const bomb = random.chance(0.1);
-  const stream = new Blob([bomb ? new Uint8Array(2_000_000) : body.slice()]).stream().pipeThrough(
-    new CompressionStream(coding),
-  );
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  return { coding, bytes: random.chance(0.4) ? changeBytes(bytes, random) : bytes };
 }

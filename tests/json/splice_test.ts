@@ -172,7 +172,6 @@ Deno.test("removePaths() and withoutPaths() remove several values as if they wer
     const some = paths.filter((_, at) => (chosen >> at) & 1);
     const oneByOne = some.toSorted().toReversed().reduce((left, path) => removePaths(left, [path]), text);
     assertEquals(removePaths(text, some), oneByOne, JSON.stringify(some));
-    const members = some.filter((path) => typeof path.at(-1) === "string");
-    assertEquals(withoutPaths(JSON.parse(text), members), JSON.parse(removePaths(text, members)));
+    assertEquals(withoutPaths(JSON.parse(text), some), JSON.parse(removePaths(text, some)));
   }
 });

@@ -9,8 +9,7 @@ function kept(messages: Message[], limit: number): number[] | undefined {
   const truncated = truncate(prompt, { fixed: 5, messages: messages.map(() => 10) }, limit);
   if (truncated === undefined) return undefined;
   const left = truncated.prompt.messages;
-  assertEquals(truncated.dropped, messages.length - left.length);
-  assertEquals(truncated.tokens, 10 * truncated.dropped);
+  assertEquals(truncated.removed, 10 * (messages.length - left.length));
   assert(5 + 10 * left.length <= limit);
   return left.map((message) => messages.indexOf(message));
 }
@@ -108,7 +107,6 @@ Deno.test("truncate() decides by the size of each message", () => {
   const counts = { fixed: 1, messages: [50, 1, 1, 1, 1] };
   assertEquals(truncate(promptOf(talk), counts, 10), {
     prompt: promptOf(talk.slice(2)),
-    dropped: 2,
-    tokens: 51,
+    removed: 51,
   });
 });

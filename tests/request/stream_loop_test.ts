@@ -223,6 +223,26 @@ Deno.test("a stream sends no keep-alive while events arrive, or to a client that
   await reader.cancel();
 });
 
+Deno.test("a client that was slow once is not blamed for an upstream that breaks off after a long silence", async () => {
+  using time = simulateTime(0);
+  const { feed, give } = handFed();
+  give(step("0", START, DELTA));
+  const reader = (await bodyOf({ feed, keepAlive: ": alive\n", keepAliveMs: 10_000 })).getReader();
+  assertEquals(textOf((await reader.read()).value), "data: 0\n\n");
+  give(step("1", DELTA));
+  assertEquals(textOf((await reader.read()).value), "data: 1\n\n");
+  // The client takes three seconds, then the upstream eleven.
+  await time.pass(3_000);
+  const next = reader.read();
+  await time.pass(10_000);
+  assertEquals(textOf((await next).value), ": alive\n");
+  const last = reader.read();
+  await time.pass(1_000);
+  give(new GatewayError("upstream", "Broken"));
+  assertEquals(textOf((await last).value), "data: failed: upstream\n\n");
+  await reader.cancel();
+});
+
 Deno.test("a stream releases the feed when the client disconnects, even during a read", async () => {
   const { feed, give, over } = handFed();
   give(step("1", DELTA));

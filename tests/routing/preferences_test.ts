@@ -38,7 +38,6 @@ Deno.test("parsePreferences() treats null and absent as no preference", () => {
   const names = `
     order only ignore allow_fallbacks require_parameters sort max_price preferred_min_throughput
     preferred_max_latency`.trim().split(/\s+/);
-  assertEquals(parsePreferences(undefined, KNOWN), NO_PREFERENCES);
   assertEquals(parsePreferences({}, KNOWN), NO_PREFERENCES);
   assertEquals(parsePreferences(Object.fromEntries(names.map((name) => [name, null])), KNOWN), NO_PREFERENCES);
   assertEquals(parsePreferences({ order: [], only: [], sort: {} }, KNOWN), NO_PREFERENCES);

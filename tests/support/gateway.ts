@@ -7,7 +7,7 @@ import { closeGateway, createGateway, type Gateway, type GatewayParts } from "..
 import type { ImageUpstream } from "../../lib/images/types.ts";
 import { isObject, type JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { describeCause } from "../../lib/server/cause.ts";
+import { describeCause } from "../../lib/causes.ts";
 import type { Drain } from "../../lib/server/drain.ts";
 import { listenersOf } from "../../lib/server/surface.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

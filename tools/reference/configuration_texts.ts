@@ -136,7 +136,6 @@ The service manager must wait longer than the longest of these times: \`TimeoutS
 \`terminationGracePeriodSeconds\` of Kubernetes, \`--stop-timeout\` of Docker. A second signal ends the process at once.
 `,
   resource_limits: `
-- Compressed bodies that decompress to more than 4 MB are read one at a time. At most 64 wait; more get 429.
 - After 20 invalid keys from one address (for IPv6, one /64) within a minute, further invalid ones get 429 for the rest of
   that minute. Valid keys are always accepted.
 `,

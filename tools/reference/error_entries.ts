@@ -58,9 +58,9 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
       "Send less, or raise `resource_limits.json_body_bytes` or `images.uploads`, and the limit of the reverse proxy",
   },
   unsupported_media_type: {
-    about: "The gateway cannot read bodies in this format, character set or compression",
+    about: "The gateway cannot read this format or character set, or a compressed body",
     see: "The message names the formats that work",
-    act: "Send JSON in UTF-8, image edits as multipart/form-data, without compression or with gzip",
+    act: "Send JSON in UTF-8, image edits as multipart/form-data, without compression",
   },
   upgrade_required: {
     about: "A WebSocket was requested at an endpoint without one, or too many are open",
@@ -72,7 +72,7 @@ export const KIND_ENTRIES: Readonly<Record<ErrorKind, Entry>> = {
     see: `${EXPLAIN}; \`sluice budgets\`; the headers \`x-ratelimit-…\``,
     act:
       "Wait for `retry-after`, or raise the limit in `groups` or with `sluice keys change`. If too many bytes, pixels " +
-      "or uploads are being handled, or bodies decompressed, raise `resource_limits` instead",
+      "or uploads are being handled, raise `resource_limits` instead",
   },
   exhausted: {
     about: "The rate limit or the credit of your account at the vendor is used up, and no other target was left",

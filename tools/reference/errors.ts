@@ -1,7 +1,7 @@
 /** Renders docs/reference/error-codes.md and docs/troubleshooting.md from the tables of errors and events. */
 import { ERROR_STATUS, type ErrorKind, GatewayError } from "../../lib/errors.ts";
 import { LOG_EVENTS, type LogEvent } from "../../lib/log_events.ts";
-import { anthropicError, anthropicStatus, googleError, openaiError } from "../../lib/protocols/error_bodies.ts";
+import { anthropicError, googleError, openaiError, statusFor } from "../../lib/protocols/error_bodies.ts";
 import { CODE_ENTRIES, type Entry, KIND_ENTRIES, REASON_MEANINGS } from "./error_entries.ts";
 import { type ErrorText, type OperatorTexts, readErrorTexts, readOperatorTexts } from "./error_texts.ts";
 import { EVENT_ENTRIES } from "./event_entries.ts";
@@ -29,7 +29,9 @@ export function errorCodesPage(): string {
   const kinds = KINDS.map((kind) => {
     const error = new GatewayError(kind, "");
     const { type, code: openaiCode } = openaiError(error);
-    const status = anthropicStatus(error) === error.status ? `${error.status}` : `${error.status}, /anthropic 529`;
+    const status = statusFor(error, "messages") === error.status
+      ? `${error.status}`
+      : `${error.status}, /anthropic 529`;
     return [
       `[${code(kind)}](../troubleshooting.md#${kind})`,
       status,

@@ -17,7 +17,7 @@ export function headersPage(): string {
     "## Response headers\n",
     table(
       ["Header", "Meaning"],
-      Object.entries(RESPONSE_HEADERS).map(([name, { about }]) => [code(name), `${about}.`]),
+      Object.entries(RESPONSE_HEADERS).map(([name, about]) => [code(name), `${about}.`]),
     ),
   ].join("\n");
 }

@@ -44,7 +44,7 @@ const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
   ["upstream_protocol`, `upstream", "Protocol of the last attempt, and its upstream"],
   ["streamed", "Whether the answer was a stream of events"],
   ["dropped", "Parameters that were not sent, because the upstream's protocol does not support them"],
-  ["bytes_in`, `bytes_out", "Sizes of the request body, decompressed, and of the answer"],
+  ["bytes_in`, `bytes_out", "Sizes of the request body and of the answer"],
   ["total_ms`, `first_ms", "Time to the end, and to the first event of the answer, in milliseconds"],
   ["attempts", "Number of requests that were sent to upstreams, as in the ledger entry and `x-sluice-attempts`"],
   ["tokens_…`, `extra_…`, `images", "Billed amounts by price class; those that are 0 are absent"],

@@ -1,6 +1,7 @@
 /** Warnings about listeners, the store, proxies, CORS, alerts and size limits. */
 import { isWithin, PRIVATE_NETWORKS } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
+import { bareHostname } from "../../host_address.ts";
 import { JSON_MEMORY_FACTOR } from "../../server/body.ts";
 import { type Warning, warning } from "./warning.ts";
 
@@ -107,7 +108,7 @@ function sizeWarnings({ resource_limits: limits, images, shutdown }: Config): Wa
 
 /** Returns whether a host is this machine or in a private network. A name without a dot counts as private. */
 export function isOwnHost(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, "$1");
+  const bare = bareHostname(host);
   return isWithin(bare, PRIVATE_NETWORKS) || /^[a-z0-9-]+$/i.test(bare) ||
     /\.(localhost|local|internal|lan|home\.arpa)$/i.test(bare);
 }

@@ -44,16 +44,16 @@ export async function generateEmbedded(call: Call): Promise<Answer> {
     stop: prompt.stop,
     inputTokens: await call.countInput(),
   };
-  const delay = readDeltaDelay(prompt);
+  const waitForDelta = readDeltaDelay(prompt);
   const steps = emitAnswer(planned, limits, counter);
-  return { type: "events", feed: createFeed(steps, { signal: call.signal, delay, machine: restore?.() }) };
+  return { type: "events", feed: createFeed(steps, { signal: call.signal, waitForDelta, machine: restore?.() }) };
 }
 
 function createFeed(
   steps: ReturnType<typeof emitAnswer>,
-  { signal, delay, machine }: {
+  { signal, waitForDelta, machine }: {
     signal: AbortSignal;
-    delay: DeltaDelay | undefined;
+    waitForDelta: DeltaDelay | undefined;
     machine: Machine<ReplyEvent, ReplyEvent> | undefined;
   },
 ): EventFeed {
@@ -70,7 +70,7 @@ function createFeed(
         } else if (value === undefined) {
           await yieldToEventLoop();
         } else {
-          if (delay !== undefined && value.type === "delta") await delay.wait(aborted);
+          if (waitForDelta !== undefined && value.type === "delta") await waitForDelta(aborted);
           signal.throwIfAborted();
           const events = machine?.push(value) ?? [value];
           if (over) return undefined;
@@ -116,11 +116,11 @@ const MAX_DELAY_MS = 100_000;
 /** Longest total delay of one answer, in milliseconds. */
 const MAX_TOTAL_MS = 150_000;
 
-/** Delays between the deltas of one answer. A slow stream shows whether a proxy in front of the gateway buffers it. */
-interface DeltaDelay {
-  /** Waits before each delta except the first. Ends early when the signal is aborted. Never rejects. */
-  wait(signal: AbortSignal): Promise<void>;
-}
+/**
+ * Waits before each delta of an answer except the first. Ends early when the signal is aborted. Never rejects. A slow
+ * stream shows whether a proxy in front of the gateway buffers it.
+ */
+type DeltaDelay = (signal: AbortSignal) => Promise<void>;
 
 /** Reads the delay from a first line `pace:700ms` of the last user message; `undefined` without such a line. */
 function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
@@ -130,12 +130,10 @@ function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
   const pauseMs = Math.min(Number(requestedMs), MAX_DELAY_MS);
   let leftMs = MAX_TOTAL_MS;
   let first = true;
-  return {
-    async wait(signal) {
-      const ms = first ? 0 : Math.min(pauseMs, leftMs);
-      first = false;
-      leftMs -= ms;
-      if (ms > 0) await delay(ms, signal).catch(() => {});
-    },
+  return async (signal) => {
+    const ms = first ? 0 : Math.min(pauseMs, leftMs);
+    first = false;
+    leftMs -= ms;
+    if (ms > 0) await delay(ms, signal).catch(() => {});
   };
 }

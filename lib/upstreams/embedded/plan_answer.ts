@@ -36,16 +36,13 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
       hidden: prompt.reasoning?.display === "omitted",
     }
     : undefined;
+  // Only plain text answers to prompts with `call:` directives have a text beside calls.
+  const beside = format.type === "text" && directed ? echoed : "";
   return {
     ...(reasoning !== undefined && { reasoning }),
-    text: calls.length > 0 ? textBesideCalls() : formatted(echoed === "" ? NOTHING : echoed),
+    text: calls.length > 0 ? beside : formatted(echoed === "" ? NOTHING : echoed),
     calls,
   };
-
-  /** Returns the text beside calls. There is one only in plain text answers to prompts with `call:` directives. */
-  function textBesideCalls(): string {
-    return format.type === "text" && directed ? echoed : "";
-  }
 
   function formatted(echoed: string): string {
     switch (format.type) {

@@ -1,5 +1,4 @@
 /** Refuses conversations that vendors refuse, so that a client in development fails as it would in production. */
-import type { CallableTool } from "./directives.ts";
 import type { Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -19,7 +18,7 @@ function checkToolNames({ tools }: Prompt): void {
   const names = new Set<string>();
   for (const [index, tool] of tools.entries()) {
     if (tool.type === "hosted") continue;
-    const name = fullName(tool);
+    const name = tool.namespace === undefined ? tool.name : `${tool.namespace}.${tool.name}`;
     if (names.has(name)) {
       throw new GatewayError("invalid", `Cannot use two tools named "${name}": tool names must be unique`, {
         param: `tools[${index}]`,
@@ -27,10 +26,6 @@ function checkToolNames({ tools }: Prompt): void {
     }
     names.add(name);
   }
-}
-
-function fullName({ name, namespace }: CallableTool): string {
-  return namespace === undefined ? name : `${namespace}.${name}`;
 }
 
 /**

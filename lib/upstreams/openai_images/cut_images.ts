@@ -11,64 +11,44 @@ const MAX_IMAGE_LENGTH = 128 * 1024 * 1024;
 /** Longest text besides the images, in characters. It is enough for many revised prompts. */
 const MAX_REST_LENGTH = 4 * 1024 * 1024;
 
-/** Characters of a member name that are kept for comparison. */
-const MAX_NAME_LENGTH = 16;
+/** Matches the start of an image. It cannot match inside a JSON string, where the quotes would be escaped. */
+const IMAGE_START = /"b64_json"\s*:\s*"/;
 
-/** Incremental reader of one JSON text. */
+/** Characters at the end of a text in which an image may begin that continues in the next text. */
+const TAIL_LENGTH = 64;
+
+/** Incremental reader of one JSON text. The images are its members `b64_json`. */
 export class ImageCutter {
-  readonly #where: "answer" | "event";
-  /** The open brackets around an image. */
-  readonly #imagePath: "{[{" | "{";
   readonly #rest: string[] = [];
   #restLength = 0;
-  readonly #levels: string[] = [];
-  /** The last of `{ [ , :` outside strings. It distinguishes names from values. */
-  #lastMark = "";
-  #inString = false;
-  #escaped = false;
-  /** The latest member name. */
-  #name = "";
-  /** The latest member name in the outermost object. */
-  #topName = "";
-  /** True while a name is being read. */
-  #inName = false;
+  /** The end of the last text outside images. It is searched again with the next text. */
+  #tail = "";
   #image: string[] | undefined;
   #imageLength = 0;
   #count = 0;
 
-  /**
-   * @param where `answer`: images are the members `b64_json` of the objects in the list `data`; `event`: the text itself
-   * is one object with such a member
-   */
-  constructor(where: "answer" | "event") {
-    this.#where = where;
-    this.#imagePath = where === "answer" ? "{[{" : "{";
-  }
-
   /** Reads the next text. @returns the images that end in it @throws {GatewayError} `upstream` above a limit */
   push(text: string): RawImage[] {
     const finished: RawImage[] = [];
-    let at = 0;
-    let from = 0;
-    while (at < text.length) {
-      if (this.#image !== undefined) {
-        from = at = this.#takeImage(text, { at, into: this.#image });
-        if (at === text.length) break;
-        finished.push(this.#image);
-        this.#image = undefined;
-        this.#imageLength = 0;
-        at++;
+    for (let left = text; left !== "";) {
+      if (this.#image === undefined) {
+        left = this.#findImage(this.#tail + left);
         continue;
       }
-      // `#keep` refuses the text below.
-      if (at - from > MAX_REST_LENGTH) break;
-      if (this.#step(text.charAt(at++))) {
-        this.#keep(`${text.slice(from, at)}${this.#count++}`);
-        this.#image = [];
-        from = at;
+      // Base64 contains no quotes.
+      const quote = left.indexOf('"');
+      const end = quote < 0 ? left.length : quote;
+      this.#imageLength += end;
+      if (this.#imageLength > MAX_IMAGE_LENGTH) {
+        throw new GatewayError("upstream", "Cannot read the upstream's answer: an image is too large");
       }
+      this.#image.push(left.slice(0, end));
+      left = left.slice(end);
+      if (quote < 0) break;
+      finished.push(this.#image);
+      this.#image = undefined;
+      this.#imageLength = 0;
     }
-    if (this.#image === undefined) this.#keep(text.slice(from));
     return finished;
   }
 
@@ -78,10 +58,23 @@ export class ImageCutter {
    */
   end(): Json {
     try {
-      return parseJson(this.#rest.join(""));
+      return parseJson(this.#rest.join("") + this.#tail);
     } catch (cause) {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: expected JSON", { cause });
     }
+  }
+
+  /** Keeps the text before the next image. @returns the text after its start; "" if no image begins */
+  #findImage(text: string): string {
+    // `#keep` refuses longer texts.
+    const { 0: start, index = 0 } = IMAGE_START.exec(text.slice(0, MAX_REST_LENGTH + TAIL_LENGTH)) ?? {};
+    const kept = start === undefined ? Math.max(0, text.length - TAIL_LENGTH) : index + start.length;
+    this.#keep(text.slice(0, kept));
+    this.#tail = start === undefined ? text.slice(kept) : "";
+    if (start === undefined) return "";
+    this.#keep(String(this.#count++));
+    this.#image = [];
+    return text.slice(kept);
   }
 
   #keep(text: string): void {
@@ -90,60 +83,5 @@ export class ImageCutter {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: too long");
     }
     this.#rest.push(text);
-  }
-
-  #isImageNext(): boolean {
-    return this.#lastMark === ":" && this.#name === "b64_json" && this.#levels.length === this.#imagePath.length &&
-      this.#levels.join("") === this.#imagePath &&
-      (this.#where === "event" || this.#topName === "data");
-  }
-
-  /** Reads a character outside images. @returns true if an image starts after it */
-  #step(letter: string): boolean {
-    if (this.#inString) {
-      if (this.#escaped) this.#escaped = false;
-      else if (letter === "\\") this.#escaped = true;
-      else if (letter === '"') {
-        this.#inString = false;
-        if (this.#inName && this.#levels.length === 1) this.#topName = this.#name;
-        return false;
-      }
-      if (this.#inName && this.#name.length < MAX_NAME_LENGTH) this.#name += letter;
-      return false;
-    }
-    switch (letter) {
-      case '"':
-        if (this.#isImageNext()) return true;
-        this.#inString = true;
-        this.#inName = this.#lastMark !== ":" && this.#levels.at(-1) === "{";
-        if (this.#inName) this.#name = "";
-        return false;
-      case "{":
-      case "[":
-        this.#levels.push(letter);
-        this.#lastMark = letter;
-        return false;
-      case "}":
-      case "]":
-        this.#levels.pop();
-        return false;
-      case ",":
-      case ":":
-        this.#lastMark = letter;
-    }
-    return false;
-  }
-
-  /** Reads a part of an image. @returns the end of the image, or the end of the text */
-  #takeImage(text: string, { at, into }: { at: number; into: string[] }): number {
-    // Base64 contains no quotes.
-    const quote = text.indexOf('"', at);
-    const end = quote < 0 ? text.length : quote;
-    this.#imageLength += end - at;
-    if (this.#imageLength > MAX_IMAGE_LENGTH) {
-      throw new GatewayError("upstream", "Cannot read the upstream's answer: an image is too large");
-    }
-    into.push(text.slice(at, end));
-    return end;
   }
 }

@@ -3,7 +3,7 @@ import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
-import { type Incoming, wasNeverSent } from "../transport.ts";
+import type { Incoming } from "../transport.ts";
 
 /** Error codes for refused content, with any status. */
 const REFUSAL_CODES: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ export function asFinal(error: unknown): unknown {
 
 /** Returns the error of a request without an answer. It is final unless no connection could be made. */
 export function sendFailure(error: unknown): unknown {
-  return wasNeverSent(error) ? error : asFinal(error);
+  return error instanceof GatewayError && error.fault === "unreachable" ? error : asFinal(error);
 }
 
 /** Reads an answer with another status than 200, and returns its error. */
@@ -48,15 +48,11 @@ export function innerFailure(body: JsonObject): unknown {
 }
 
 function readError(status: number, body: Json | undefined): GatewayError {
-  const error = UPSTREAM_CODECS.chat.readError(isRefusal(body) ? 400 : status, body);
   const code = refusalCode(body);
+  const error = UPSTREAM_CODECS.chat.readError(code === undefined ? status : 400, body);
   return error.kind === "invalid" && code !== undefined && error.code !== code
     ? new GatewayError("invalid", error.message, { param: error.param, cause: error.cause, code })
     : error;
-}
-
-function isRefusal(body: Json | undefined): boolean {
-  return refusalCode(body) !== undefined;
 }
 
 /** Returns the code of a refusal; `undefined` for other errors. `code` is more specific than `type`. */

@@ -2,6 +2,7 @@
 import { GatewayError } from "../../errors.ts";
 import { SseReader } from "../../server/sse.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { isEventStream } from "../answers.ts";
 import type { Incoming } from "../transport.ts";
 import { ImageCutter, type RawImage } from "./cut_images.ts";
 import { innerFailure } from "./map_errors.ts";
@@ -30,8 +31,7 @@ const MAX_EVENT_LENGTH = 136 * 1024 * 1024;
  * @throws {GatewayError} `upstream` for an incomplete, unreadable or too large answer; the host's own error
  */
 export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boolean }): AsyncGenerator<SentImage> {
-  const isStream = /^text\/event-stream\b/i.test(incoming.header("content-type") ?? "");
-  if (isStream) return readStream(incoming);
+  if (isEventStream(incoming)) return readStream(incoming);
   return readsUsage ? withUsage(incoming) : readWhole(incoming);
 }
 
@@ -58,7 +58,7 @@ async function* withUsage(incoming: Incoming): AsyncGenerator<SentImage> {
 
 /** Yields the images of a whole answer. @returns the answer without its images */
 async function* readWhole(incoming: Incoming): AsyncGenerator<SentImage, JsonObject> {
-  const cutter = new ImageCutter("answer");
+  const cutter = new ImageCutter();
   for await (const text of texts(incoming)) {
     for (const raw of cutter.push(text)) yield { type: "image", raw };
   }
@@ -95,7 +95,7 @@ async function* readStream(incoming: Incoming): AsyncGenerator<SentImage> {
  */
 function* readEvent(data: string, eventName: string | undefined): Generator<SentImage> {
   if (data === "[DONE]") return;
-  const cutter = new ImageCutter("event");
+  const cutter = new ImageCutter();
   const [raw] = cutter.push(data);
   const event = cutter.end();
   if (!isObject(event)) return;

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
-import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+import { readVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 import { dropUnsupportedMembers } from "./unsupported_members.ts";
 
 /** Members of the body that are translated here or read by the gateway. */
@@ -45,7 +45,6 @@ export function writeGeminiBatch(
 /** Reads the answer to a batch, whose vectors are in the order of its requests. @throws {GatewayError} `upstream` */
 export async function readGeminiBatch(text: string, wanted: WantedVectors): Promise<Embeddings> {
   const answer = await readVectors(text, "values", wanted);
-  requireVectors(answer, wanted);
   const { embeddings, usageMetadata: usage } = answer.rest;
   const isInOrder = Array.isArray(embeddings) && embeddings.length === wanted.count &&
     embeddings.every((item, index) => isObject(item) && item.values === index);

@@ -72,15 +72,11 @@ export function createHttpRetrieval(
     const answers = await sendBatches(batches, call.signal, async (batch, signal) => {
       const expected: WantedVectors = { count: batch.length, dimensions, base64: request.base64 };
       const part = { ...call, signal };
-      if (isGemini) {
-        return await post(
-          part,
-          writeGeminiBatch(part, batch),
-          async (incoming) => await readGeminiBatch(await readText(incoming), expected),
-        );
-      }
-      const body = writeEmbeddingsBody(part, batches.length === 1 ? undefined : batch);
-      return await post(part, body, async (incoming) => await readEmbeddingsAnswer(await readText(incoming), expected));
+      const body = isGemini
+        ? writeGeminiBatch(part, batch)
+        : writeEmbeddingsBody(part, batches.length === 1 ? undefined : batch);
+      const readBatch = isGemini ? readGeminiBatch : readEmbeddingsAnswer;
+      return await post(part, body, async (incoming) => await readBatch(await readText(incoming), expected));
     });
     const vectors = answers.flatMap(({ vectors }) => vectors);
     // If one batch reports no tokens, the sum would be wrong, so none are reported.
@@ -152,8 +148,6 @@ async function sendBatches<B, A>(
   signal: AbortSignal,
   send: (batch: B, signal: AbortSignal) => Promise<A>,
 ): Promise<A[]> {
-  const [only] = batches;
-  if (only !== undefined && batches.length === 1) return [await send(only, signal)];
   const failed = new AbortController();
   const aborted = AbortSignal.any([signal, failed.signal]);
   const answers: A[] = [];

@@ -12,7 +12,7 @@ import type {
 } from "../../retrieval/types.ts";
 import type { WholeAnswer } from "../answers.ts";
 import type { ResendableBody } from "../transport.ts";
-import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+import { readVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
 /** Optional members that clients may set to null. Such members are removed, because some hosts refuse null. */
 const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
@@ -46,7 +46,6 @@ export function writeEmbeddingsBody(
 /** Reads an answer with embeddings. @throws {GatewayError} `upstream` */
 export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors): Promise<Embeddings> {
   const answer = await readVectors(text, "embedding", wanted);
-  requireVectors(answer, wanted);
   const { data, usage } = answer.rest;
   const byIndex = new Map<Json, string>();
   for (const [position, item] of (Array.isArray(data) ? data : []).entries()) {
@@ -79,9 +78,10 @@ export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankReque
   if (value.results.length > documents.length) throw unreadable("it has more results than documents");
   const meta = isObject(value.meta) ? value.meta : {};
   const billed = isObject(meta.billed_units) ? meta.billed_units : {};
-  const searches = plausible(billed.search_units, MAX_SEARCHES);
+  const { search_units: searches } = billed;
+  const isPlausible = Number.isInteger(searches) && Number(searches) > 0 && Number(searches) <= MAX_SEARCHES;
   const usage = isObject(value.usage) ? value.usage : isObject(meta.tokens) ? meta.tokens : undefined;
-  return { body: answer, value, ...tokensOf(usage), ...(searches !== undefined && { searches }) };
+  return { body: answer, value, ...tokensOf(usage), ...(isPlausible && { searches: Number(searches) }) };
 }
 
 /** Returns the tokens of the input, which have different names at OpenAI, Jina and Cohere. */
@@ -89,9 +89,4 @@ function tokensOf(usage: Json | undefined): { tokens?: number } {
   const { prompt_tokens, total_tokens, input_tokens }: JsonObject = isObject(usage) ? usage : {};
   const tokens = [prompt_tokens, total_tokens, input_tokens].find((count) => typeof count === "number" && count > 0);
   return typeof tokens === "number" ? { tokens } : {};
-}
-
-/** Returns a count if it is an integer from 1 to `max`. */
-function plausible(count: Json | undefined, max: number): number | undefined {
-  return typeof count === "number" && Number.isInteger(count) && count > 0 && count <= max ? count : undefined;
 }

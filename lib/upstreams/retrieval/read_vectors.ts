@@ -13,36 +13,27 @@ export interface WantedVectors {
   base64: boolean;
 }
 
-/** An answer: its vectors, and everything else. */
-export interface VectorAnswer {
-  /** The vectors as JSON text, in the order of the answer. */
-  vectors: string[];
-  /** The answer, in which each vector is replaced by its index in `vectors`. */
-  rest: JsonObject;
-}
-
 /**
  * Cuts the vectors out of an answer, and parses the rest.
  * @param member name of the members that contain the vectors
+ * @returns the vectors as JSON text, in the order of the answer; and the answer, in which each vector is replaced by its
+ * index in `vectors`
  * @throws {GatewayError} `upstream` if the answer is not a JSON object, or its vectors are not as wanted
  */
 export async function readVectors(
   text: string,
   member: "embedding" | "values",
   expected: WantedVectors,
-): Promise<VectorAnswer> {
+): Promise<{ vectors: string[]; rest: JsonObject }> {
   const { vectors, skeleton } = await runSlicedNow(cutVectors(text, member, expected));
   const rest: Json | undefined = await parseDocument(skeleton, { limits: ANSWER_LIMITS }).then(
     ({ value }) => value,
     () => undefined,
   );
   if (!isObject(rest)) throw unreadable("expected a JSON object");
-  return { vectors, rest };
-}
-
-/** Checks that there is a vector for each input. @throws {GatewayError} `upstream` */
-export function requireVectors({ vectors }: VectorAnswer, { count }: WantedVectors): void {
+  const { count } = expected;
   if (vectors.length !== count) throw unreadable(`expected ${count} vectors, got ${vectors.length}`);
+  return { vectors, rest };
 }
 
 function* cutVectors(
