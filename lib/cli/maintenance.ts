@@ -2,7 +2,7 @@
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../causes.ts";
 import { startMemoryRelease } from "./release_memory.ts";
-import { DAY_MS } from "../store/days.ts";
+import { DAY_MS, dayOf } from "../store/days.ts";
 import { firstKeptDay } from "./prune.ts";
 
 /** Interval between two sweeps, in milliseconds. */
@@ -121,7 +121,7 @@ export function startPruning(
       latest = at + stepMs;
       const firstDay = firstKeptDay(config, at);
       await store.operators.pruneChanges(firstDay * DAY_MS);
-      while (!hasEnded && await store.ledger.prune(firstDay)) await pause();
+      while (!hasEnded && await store.ledger.prune(firstDay, dayOf(at))) await pause();
     } catch (error) {
       if (!hasEnded) log({ level: "warn", event: "prune_failed", ...describeCause(error) });
     }

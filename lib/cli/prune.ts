@@ -13,8 +13,9 @@ export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): n
 export function prune({ config }: { config: Config }): Promise<number> {
   return withStore(config, async ({ ledger, operators }) => {
     const before = await ledger.start();
-    while (await ledger.prune(firstKeptDay(config, Date.now())));
-    await operators.pruneChanges(firstKeptDay(config, Date.now()) * DAY_MS);
+    const now = Date.now();
+    while (await ledger.prune(firstKeptDay(config, now), dayOf(now)));
+    await operators.pruneChanges(firstKeptDay(config, now) * DAY_MS);
     const after = await ledger.start();
     const count = after.seq - before.seq;
     writeOut(

@@ -182,6 +182,8 @@ export interface LedgerStart {
   check: number;
   /** The last day with pruned entries, in UTC days since 1970-01-01; -1 until entries are pruned. */
   day: number;
+  /** Later days with pruned entries, whose clock was ahead; absent if there are none. */
+  ahead?: readonly number[];
 }
 
 /** Entries that one call of `spenders` reads: one or two milliseconds of work in a SQLite file. */
@@ -314,8 +316,10 @@ export interface LedgerStore {
   /**
    * Deletes a few of the oldest entries from before a day, and a few sums of end users in periods that ended before it.
    * Sums per day stay. Returns true if more remain.
+   * @param today entries of later days, whose clock was ahead, are deleted with the older ones that follow; absent: each
+   * entry is deleted by its own day
    */
-  prune(beforeDay: number): Promise<boolean>;
+  prune(beforeDay: number, today?: number): Promise<boolean>;
   /** Returns the summary of the pruned entries. */
   start(): Promise<LedgerStart>;
 }

@@ -1,5 +1,6 @@
 /** Behaviour of every store for the ledger. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import { checkSum } from "../../lib/store/entry_row.ts";
 import {
@@ -556,6 +557,33 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals((await ledger.find("late"))?.seq, 1202);
     assertEquals(await ledger.days(0), sums);
     assertEquals(await ledger.readAvailable(ofKey(0n, { since: 0 })), -120_200n);
+  },
+  "prunes entries from the future with the older ones that follow them": async (ledger) => {
+    const at = (day: number) => MIDNIGHT + (day - DAY) * 24 * HOUR;
+    const later = DAY + 4000;
+    await ledger.append([
+      ...Array.from({ length: 1100 }, (_, index) => entry({ id: `ahead${index}`, at: at(later + index % 2) })),
+      entry({ id: "old", at: at(DAY) }),
+      entry({ id: "ahead again", at: at(later + 5) }),
+      entry({ id: "kept", at: at(DAY + 9) }),
+    ]);
+    const sums = await ledger.days(0);
+    const prune = async (before: number, today: number) => {
+      while (await ledger.prune(before, today));
+      const { seq, day, ahead } = await ledger.start();
+      return { seq, day, ahead: ahead?.toSorted() };
+    };
+    assertEquals(await prune(DAY, DAY + 10), { seq: 0, day: -1, ahead: undefined });
+    assertEquals(await prune(DAY + 1, later), { seq: 0, day: -1, ahead: undefined });
+    assertEquals(await prune(DAY + 1, DAY + 10), { seq: 1101, day: DAY, ahead: [later, later + 1] });
+    assertEquals(await prune(DAY + 9, DAY + 10), { seq: 1101, day: DAY, ahead: [later, later + 1] });
+    assertEquals((await readChain(ledger)).map(({ id }) => id), ["ahead again", "kept"]);
+    assertEquals(await prune(DAY + 10, DAY + 10), { seq: 1103, day: DAY + 9, ahead: [later, later + 1, later + 5] });
+    await ledger.append([entry({ id: "new", at: at(later + 1) })]);
+    assertEquals((await auditLedger(ledger)).differences.filter(({ kind }) => kind !== "cost"), []);
+    assertEquals(await prune(later + 2, later + 9), { seq: 1104, day: later + 1, ahead: [later + 5] });
+    assertEquals((await auditLedger(ledger)).differences.filter(({ kind }) => kind !== "cost"), []);
+    assertEquals((await ledger.days(0)).length, sums.length);
   },
   "goes on where pruning left it, even with nothing": async (ledger) => {
     await ledger.append([entry({ id: "a" }), entry({ id: "b" })]);

@@ -89,7 +89,7 @@ async function readStart(ledger: LedgerStore, findings: Findings): Promise<Ledge
   const { seq, check, day } = start;
   const isUnpruned = seq === 0 && check === 0 && day === -1;
   const isPruned = Number.isSafeInteger(seq) && seq > 0 && Number.isSafeInteger(check) && Number.isSafeInteger(day) &&
-    day >= 0;
+    day >= -1;
   if (isUnpruned || isPruned) return start;
   findings.add({ kind: "start", message: `the start of the ledger is invalid: ${JSON.stringify(start)}` });
   return UNPRUNED_START;

@@ -43,13 +43,13 @@ type Readings<Sums = DaySum> = Record<"before" | "after" | "computed", Sums>;
  */
 export async function checkDays(ledger: LedgerStore, { walk, findings, pause }: Comparison): Promise<DayCounts> {
   const counts = { ...NO_DAYS };
-  const prunedDay = walk.start.day;
+  const { day: prunedDay, ahead = [] } = walk.start;
   let isEntryMissing = prunedDay < 0;
 
   function compare(sums: Readings): void {
     const { before, after, computed } = sums;
     const { day } = computed;
-    const isPruned = day <= prunedDay;
+    const isPruned = day <= prunedDay || ahead.includes(day);
     if (isPruned) counts.day_sums_alone++;
     else counts.day_sums++;
     if (!isPruned && !isSame(before, after)) counts.day_sums_in_motion++;

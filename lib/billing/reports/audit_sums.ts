@@ -150,7 +150,9 @@ export async function checkLaterSums(
     const { former, later } = walk.later.of(kind, step);
     const table = SUM_TABLES[kind];
     // Read last, because entries may have been pruned meanwhile, and sums of former hours deleted.
-    const isPruned = dayOf(step * stepMs(table)) <= (await ledger.start()).day;
+    const { day: prunedDay, ahead = [] } = await ledger.start();
+    const day = dayOf(step * stepMs(table));
+    const isPruned = day <= prunedDay || ahead.includes(day);
     // After pruning, the sums of end users are deleted some time later, and nothing reads the sums of hours any more.
     if (isPruned && kind !== "upstreams" || step < firstStep(kind, await ledger.sumsHead())) return;
     const isPartial = isPruned || walk.later.isFull(kind);

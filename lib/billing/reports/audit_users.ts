@@ -11,6 +11,9 @@ const PAGE_SUMS = 500;
 /** Maximum number of sums that are computed, about 60 MB: clients may invent users. */
 const MAX_SUMS = 200_000;
 
+/** Length of the longest period of a budget, in days. */
+const MAX_PERIOD_DAYS = 31;
+
 /** Numbers of compared sums. `alone`: those that can only be compared in part. */
 type UserCounts = Pick<AuditCounts, "user_sums" | "user_sums_alone">;
 
@@ -58,11 +61,12 @@ export async function checkUsers(
     await walk.toEnd(ledger, pause);
     const after = await ledger.spending(page.map((sum) => ({ scope: "user", id: accountOf(sum), since: sum.since })));
     // Read last, because sums of former periods may have been pruned meanwhile.
-    const { day: prunedDay } = await ledger.start();
+    const { day: prunedDay, ahead = [] } = await ledger.start();
     for (const [index, sum] of page.entries()) {
       const computed = walk.users.charged(sum) ?? 0n;
       const stored = after[index]?.charged ?? 0n;
-      const isPartial = sum.since <= prunedDay || walk.users.isFull;
+      const isAhead = ahead.some((day) => sum.since <= day && day < sum.since + MAX_PERIOD_DAYS);
+      const isPartial = sum.since <= prunedDay || isAhead || walk.users.isFull;
       if (isPartial) counts.user_sums_alone++;
       else counts.user_sums++;
       const isPruned = sum.since <= prunedDay && stored === 0n;

@@ -94,7 +94,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     userSums: (from) => reach.askLong(() => ledger.userSums(from)),
     lastSeq: () => reach.ask(() => ledger.lastSeq()),
     days: (since, enough) => reach.askLong(() => ledger.days(since, enough)),
-    prune: (beforeDay) => reach.askLong(() => ledger.prune(beforeDay)),
+    prune: (...days) => reach.askLong(() => ledger.prune(...days)),
     start: () => reach.ask(() => ledger.start()),
   };
 }

@@ -144,9 +144,10 @@ export function openPostgresLedger(
       return Number(head?.seq ?? 0);
     },
     days: (since, enough = Infinity) => readDays(reports, since, enough),
-    async prune(beforeDay) {
+    async prune(beforeDay, today = Infinity) {
+      const lastDay = Math.min(today, Number.MAX_SAFE_INTEGER);
       const [row] = await retryConflicts(() =>
-        reports<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_PER_CALL}) AS gone`
+        reports<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${lastDay}, ${PRUNED_PER_CALL}) AS gone`
       );
       const isMore = [await pruneUserSums(reports, beforeDay), await pruneSums(reports)].includes(true);
       return isMore || Number(row?.gone) === PRUNED_PER_CALL;
@@ -166,9 +167,16 @@ async function testRoom(sql: Sql): Promise<[]> {
 }
 
 async function readStart(sql: Sql): ReturnType<LedgerStore["start"]> {
-  const [row] = await sql<Record<"seq" | "check_sum" | "day", bigint>[]>`SELECT * FROM ledger_start`;
+  const [row] = await sql<(Record<"seq" | "check_sum" | "day", bigint> & { ahead: string })[]>`
+    SELECT seq, check_sum, day, array_to_json(ahead)::text AS ahead FROM ledger_start`;
   if (row === undefined) throw new Error("Cannot read the ledger: it has no start");
-  return { seq: Number(row.seq), check: Number(row.check_sum), day: Number(row.day) };
+  const ahead: number[] = JSON.parse(row.ahead);
+  return {
+    seq: Number(row.seq),
+    check: Number(row.check_sum),
+    day: Number(row.day),
+    ...(ahead.length > 0 && { ahead }),
+  };
 }
 
 /** Extends the leases of open holds. */

@@ -309,3 +309,43 @@ BEGIN
     WHERE scope = spender_scope AND id = spender_id AND day >= ledger_charged.since);
 END $body$;
 `;
+
+/**
+ * Adds `ahead`, days after `day` with pruned entries, whose clock was ahead. They are pruned with the older entries that
+ * follow them.
+ */
+export const AHEAD_STEP = `
+ALTER TABLE ledger_start ADD COLUMN ahead bigint[] NOT NULL DEFAULT '{}';
+
+CREATE FUNCTION ledger_prune(before_day bigint, today bigint, most integer) RETURNS bigint
+LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
+#variable_conflict use_column
+DECLARE
+  begin_seq bigint;
+  last_old bigint;
+  end_seq bigint;
+  days bigint[];
+  last_day bigint;
+BEGIN
+  SELECT seq INTO begin_seq FROM ledger_start FOR UPDATE;
+  -- One of these entries is later than the ones below, if there is any such entry.
+  SELECT coalesce(max(seq), 0) INTO last_old FROM (
+    SELECT seq FROM entries WHERE at < before_day * 86400000 ORDER BY at LIMIT most + 1
+  ) old;
+  SELECT max(seq), array_agg(DISTINCT at / 86400000) INTO end_seq, days FROM (
+    SELECT seq, at, bool_and(at < before_day * 86400000 OR at / 86400000 > today AND seq < last_old)
+      OVER (ORDER BY seq) AS goes
+    FROM (SELECT seq, at FROM entries WHERE seq > begin_seq ORDER BY seq LIMIT most) oldest
+  ) judged WHERE goes;
+  IF end_seq IS NULL THEN
+    RETURN 0;
+  END IF;
+  SELECT greatest(day, (SELECT max(pruned) FROM unnest(ahead || days) pruned WHERE pruned < before_day)), ahead || days
+    INTO last_day, days FROM ledger_start;
+  UPDATE ledger_start SET seq = end_seq, day = last_day,
+    ahead = ARRAY(SELECT DISTINCT pruned FROM unnest(days) pruned WHERE pruned > last_day),
+    check_sum = (SELECT check_sum FROM entries WHERE seq = end_seq);
+  DELETE FROM entries WHERE seq > begin_seq AND seq <= end_seq;
+  RETURN end_seq - begin_seq;
+END $body$;
+`;

@@ -3,7 +3,7 @@
  * or replaces: all missing steps run in one transaction.
  */
 import { ANSWER_ROWS_STEP, ANSWER_SHARES_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
-import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP, USERS_STEP } from "./ledger_shape.ts";
+import { AHEAD_STEP, DETAILS_STEP, LEDGER_STEP, SEARCH_STEP, USERS_STEP } from "./ledger_shape.ts";
 import { NODES_SHAPE } from "./nodes.ts";
 import { HOURS_STEP, SUMS_STEP } from "./sums_shape.ts";
 
@@ -212,4 +212,5 @@ export const MIGRATIONS: readonly string[] = [
   // Replaced by the next step; it still counts as a version.
   "",
   ANSWER_SHARES_STEP,
+  AHEAD_STEP,
 ];

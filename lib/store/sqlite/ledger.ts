@@ -52,10 +52,16 @@ export function openLedgerRows(db: DatabaseSync): LedgerRows {
 }
 
 function prepareStart(db: DatabaseSync): () => LedgerStart {
-  const select = db.prepare("SELECT seq, check_sum, day FROM ledger_start");
+  const select = db.prepare("SELECT seq, check_sum, day, ahead FROM ledger_start");
   return () => {
     const row = select.get();
-    return { seq: Number(row?.seq), check: Number(row?.check_sum), day: Number(row?.day) };
+    const ahead: number[] = JSON.parse(String(row?.ahead));
+    return {
+      seq: Number(row?.seq),
+      check: Number(row?.check_sum),
+      day: Number(row?.day),
+      ...(ahead.length > 0 && { ahead }),
+    };
   };
 }
 

@@ -305,4 +305,7 @@ export const MIGRATIONS: readonly string[] = [
 
   // The subject of each alert, by which they are sent in order; null for older ones.
   "ALTER TABLE alerts ADD COLUMN subject TEXT;",
+
+  // Days after `day` with pruned entries, whose clock was ahead: a JSON array.
+  "ALTER TABLE ledger_start ADD COLUMN ahead TEXT NOT NULL DEFAULT '[]';",
 ];

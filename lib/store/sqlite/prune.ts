@@ -32,29 +32,38 @@ export function openPruning(
     users: Pick<UserSumRows, "prune">;
     summing: () => Pick<Summing, "sumUpTo" | "prune">;
   },
-): (beforeDay: number) => Promise<boolean> {
+): (beforeDay: number, today?: number) => Promise<boolean> {
   const oldest = db.prepare("SELECT seq, at, check_sum FROM entries WHERE seq > ? ORDER BY seq LIMIT ?");
-  const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?");
+  // One of these entries is later than the ones above, if there is any such entry.
+  const lastOld = db.prepare(
+    `SELECT max(seq) AS seq FROM (SELECT seq FROM entries WHERE at < ? ORDER BY at LIMIT ${ENTRIES_PER_CALL + 1})`,
+  );
+  const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?, ahead = ?");
   const remove = db.prepare("DELETE FROM entries WHERE seq <= ?");
 
   /** Prunes entries and returns their number. Stops at the first entry to keep, since the ledger must have no gaps. */
-  function pruneEntries(beforeDay: number): number {
-    const { seq, day } = start();
+  function pruneEntries(beforeDay: number, today: number): number {
+    const { seq, day, ahead = [] } = start();
     const rows = oldest.all(seq, ENTRIES_PER_CALL) as unknown as OldRow[];
-    const firstToKeep = rows.findIndex(({ at }) => at >= beforeDay * DAY_MS);
+    const lastOldSeq = Number(lastOld.get(beforeDay * DAY_MS)?.seq);
+    const isOld = (row: OldRow) => row.at < beforeDay * DAY_MS || (dayOf(row.at) > today && row.seq < lastOldSeq);
+    const firstToKeep = rows.findIndex((row) => !isOld(row));
     const old = firstToKeep === -1 ? rows : rows.slice(0, firstToKeep);
     const last = old.at(-1);
     if (last === undefined) return 0;
     summing().sumUpTo(last.seq);
-    moveStart.run(last.seq, last.check_sum, Math.max(day, ...old.map(({ at }) => dayOf(at))));
+    const days = new Set([...ahead, ...old.map(({ at }) => dayOf(at))]);
+    const lastDay = Math.max(day, ...[...days].filter((one) => one < beforeDay));
+    const daysAhead = [...days].filter((one) => one > lastDay);
+    moveStart.run(last.seq, last.check_sum, lastDay, JSON.stringify(daysAhead));
     remove.run(last.seq);
     return old.length;
   }
 
-  return async (beforeDay) => {
+  return async (beforeDay, today = Infinity) => {
     // The first call prepares temporary tables, which must not happen within a transaction.
     const sums = summing();
-    const pruned = await whenFree(() => atomically(db, () => pruneEntries(beforeDay)));
+    const pruned = await whenFree(() => atomically(db, () => pruneEntries(beforeDay, today)));
     const isMore = await whenFree(() => users.prune(beforeDay));
     const hasSums = await whenFree(() => atomically(db, () => sums.prune(start())));
     return isMore || hasSums || pruned === ENTRIES_PER_CALL || await whenFree(() => truncateFreePages(db));
