@@ -137,6 +137,12 @@ export const LOG_EVENTS = {
     levels: ["info"],
     about: "Keys and changes can be read again after `down_ms`",
   },
+  store_rolled_back: {
+    levels: ["error"],
+    about:
+      "The database lacks entries or changes of keys (`lost`) that it had confirmed, as after a failover to a replica that " +
+      "lagged, or after a restore. Revoked keys may be valid again",
+  },
   store_behind_pooler: {
     levels: ["info"],
     about: "A connection pooler hides notifications of the database. Changes are polled every second",

@@ -125,6 +125,12 @@ const READERS: Readonly<Partial<Record<LogEvent, LineReader>>> = {
     ledgerAlert("entry_not_written", "An entry could not be written to the ledger", fault),
   holds_not_renewed: ({ fault }) =>
     ledgerAlert("holds_not_renewed", "Budget holds of running requests could not be renewed", fault),
+  store_rolled_back: () =>
+    ledgerAlert(
+      "store_rolled_back",
+      "The database lacks changes that it had confirmed, as after a failover to a replica that lagged: entries may be " +
+        "missing, and revoked keys may be valid again",
+    ),
   journal_damaged: () => ledgerAlert("journal_damaged", "The journal of waiting ledger entries is damaged"),
   journal_entry_refused: () => ledgerAlert("journal_entry_refused", "The store refused an entry of the journal"),
 };

@@ -81,6 +81,10 @@ export const EVENT_ENTRIES: Readonly<Record<TroubleshootingEntry, Omit<Entry, "a
   holds_not_swept: { see: STORE, act: "Check the load and the latency of the store" },
   store_down: { see: STORE, act: "Repair the database or the network. Entries wait in the journal" },
   store_changes_unreadable: { see: STORE, act: "Check the permissions and connections of the database user" },
+  store_rolled_back: {
+    see: "The time of the failover or restore, and the changes of keys in your own log before it",
+    act: "Revoke keys again that were revoked shortly before. Set `synchronous_standby_names` in Postgres",
+  },
   journal_truncated: { see: "`bytes` in the line", act: "Nothing: that request was not answered" },
   journal_damaged: {
     see: "`kept` in the line: a copy of the file",

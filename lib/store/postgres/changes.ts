@@ -212,6 +212,9 @@ export class Changes {
         now.keys - before.keys > MAX_CHANGED_KEYS;
       this.#reportKeys(mustReadAll ? "all" : await readChangedKeys(sql, before.keys));
     }
+    if (before !== undefined && now.keys < before.keys) {
+      this.#parts.log({ level: "error", event: "store_rolled_back", lost: "changes of keys" });
+    }
     this.#numbers = { keys: now.keys, config: now.config };
     if (before !== undefined && now.config !== before.config) {
       for (const { config } of this.#watches) config?.(Number(now.config));

@@ -46,6 +46,8 @@ export interface PostgresLedgerOptions {
    * them, and their entries may still arrive. Absent: a minute.
    */
   graceMs?: number;
+  /** Called when the database turns out to have lost entries that it had confirmed. */
+  rolledBack?: () => void;
 }
 
 /**
@@ -55,13 +57,13 @@ export interface PostgresLedgerOptions {
  */
 export function openPostgresLedger(
   sql: Sql,
-  { reports = sql, now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions =
-    {},
+  { reports = sql, now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS, rolledBack = () => {} }:
+    PostgresLedgerOptions = {},
 ): LedgerStore {
   const offset = now() - monotonic();
   const steadyNow = () => Math.floor(offset + monotonic());
   const clock = createServerClock(sql, { now: steadyNow, monotonic });
-  const writer = new ChainWriter(sql);
+  const writer = new ChainWriter(sql, rolledBack);
   const runInOrder = createSerializer();
   const hold = openHolding(sql, clock);
 

@@ -28,7 +28,7 @@ type Written =
     head_check: bigint;
     entered: string[];
     sheets: SheetRow[];
-    /** True if the chain still has the last entry that this node knows. */
+    /** True if the chain still has the last entry that this node knows, or has pruned it. */
     has_known: boolean;
   };
 
@@ -45,8 +45,12 @@ export class ChainWriter {
   /** True if other nodes write, too. */
   #isContended = false;
 
-  constructor(sql: Sql) {
+  readonly #rolledBack: () => void;
+
+  /** @param rolledBack called when the database turns out to have lost entries */
+  constructor(sql: Sql, rolledBack: () => void) {
     this.#sql = sql;
+    this.#rolledBack = rolledBack;
   }
 
   /**
@@ -99,6 +103,7 @@ export class ChainWriter {
       this.#sql<Written[]>`
         SELECT *, EXISTS (
           SELECT FROM entries WHERE seq = ${this.#head.seq} AND check_sum = ${this.#head.check}
+          UNION ALL SELECT FROM ledger_start WHERE seq >= ${this.#head.seq}
         ) AS has_known
         FROM ledger_write(${head.seq}, ${head.check}, ${known}, ${JSON.stringify(ids)}::text::json,
           ${JSON.stringify(sheets)}::text::json, ${JSON.stringify(entries)}::text::json, ${voidAt ?? null})`
@@ -114,6 +119,7 @@ export class ChainWriter {
       // After a failover, the server may lack what this node knows. The next write reads everything again.
       this.#versions.clear();
       this.#head = NO_HEAD;
+      this.#rolledBack();
     } else {
       this.#head = { seq: Number(answer.head_seq), check: Number(answer.head_check) };
       for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);

@@ -152,7 +152,8 @@ async function openJournaled(
     & { leaseMs: number; reports: Sql; reconnect: () => void },
 ): Promise<JournaledLedger> {
   const journal = path === undefined ? undefined : await openJournal(path, { maxEntries: journalEntries, log });
-  return journaled(openPostgresLedger(sql, { reports, graceMs: leaseMs }), {
+  const rolledBack = () => log({ level: "error", event: "store_rolled_back", lost: "entries of the ledger" });
+  return journaled(openPostgresLedger(sql, { reports, graceMs: leaseMs, rolledBack }), {
     ...(journal !== undefined && { journal }),
     isOutOfReach,
     reconnect,

@@ -229,6 +229,17 @@ Deno.test("a feed that alone gets no answer for five seconds is logged, and so i
   changes.close();
 });
 
+postgresTest("a database that has lost changes of keys, as after a failover, is reported", async () => {
+  await using database = await migratedDatabase();
+  await using node = await openNode(database.url);
+  for (const letter of ["a", "b"]) await node.keys.add(key({ id: `key_${letter}`, name: letter, hash: hash(letter) }));
+  await node.changes.poll();
+  await node.sql`UPDATE changes SET keys = keys - 1`;
+  await node.changes.poll();
+  await node.changes.poll();
+  assertEquals(node.lines.map(({ event, lost }) => [event, lost]), [["store_rolled_back", "changes of keys"]]);
+});
+
 postgresTest("cached keys are read again while the change feed is down but the database answers", async () => {
   await using database = await migratedDatabase();
   await using node = await openNode(database.url, { keyAgeMs: 60_000 });

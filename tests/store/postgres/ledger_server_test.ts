@@ -7,7 +7,7 @@ import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
 import { SHEET } from "../../billing/reports/entries.ts";
-import { entry, hold, readChain } from "../behaviours_ledger.ts";
+import { DAY, entry, hold, readChain } from "../behaviours_ledger.ts";
 import { TABLES, withLedgers } from "./ledgers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
@@ -127,16 +127,19 @@ Deno.test({
 });
 
 Deno.test(
-  "nodes continue after a failover to a server that lacks the last entries",
+  "nodes continue after a failover to a server that lacks the last entries, and report it",
   OPTIONS,
-  () =>
-    withLedgers(2, async ([one, other = one], sql) => {
-      const sold = (id: string, factor: string) => entry({ id, sheet: { ...SHEET, factor } });
-      await one.append([entry({ id: "a" })]);
-      const first = await one.find("a");
-      await one.append([sold("b", "2")]);
-      // Restored to the state after the first.
-      await sql.unsafe(`
+  async () => {
+    let reports = 0;
+    await withLedgers(
+      2,
+      async ([one, other = one], sql) => {
+        const sold = (id: string, factor: string) => entry({ id, sheet: { ...SHEET, factor } });
+        await one.append([entry({ id: "a" })]);
+        const first = await one.find("a");
+        await one.append([sold("b", "2")]);
+        // Restored to the state after the first.
+        await sql.unsafe(`
       ALTER TABLE entries DISABLE TRIGGER USER;
       ALTER TABLE price_sheets DISABLE TRIGGER USER;
       ALTER TABLE ledger_head DISABLE TRIGGER USER;
@@ -146,17 +149,27 @@ Deno.test(
       ALTER TABLE entries ENABLE TRIGGER USER;
       ALTER TABLE price_sheets ENABLE TRIGGER USER;
       ALTER TABLE ledger_head ENABLE TRIGGER USER`);
-      // The other node makes a price sheet with the version of the lost one.
-      assertEquals(await other.append([sold("c", "3")]), [true]);
-      assertEquals(await one.append([sold("d", "2"), sold("e", "3"), entry({ id: "f" })]), [true, true, true]);
-      assertEquals((await readChain(one)).map(({ id, priceVersion, sheet }) => [id, priceVersion, sheet?.factor]), [
-        ["a", 1, "0.8"],
-        ["c", 2, "3"],
-        ["d", 3, "2"],
-        ["e", 2, "3"],
-        ["f", 1, "0.8"],
-      ]);
-    }),
+        // The other node makes a price sheet with the version of the lost one.
+        assertEquals(await other.append([sold("c", "3")]), [true]);
+        assertEquals(await one.append([sold("d", "2"), sold("e", "3"), entry({ id: "f" })]), [true, true, true]);
+        assertEquals((await readChain(one)).map(({ id, priceVersion, sheet }) => [id, priceVersion, sheet?.factor]), [
+          ["a", 1, "0.8"],
+          ["c", 2, "3"],
+          ["d", 3, "2"],
+          ["e", 2, "3"],
+          ["f", 1, "0.8"],
+        ]);
+        // An entry that was pruned is not lost.
+        assertEquals(reports, 1);
+        while (await one.prune(DAY + 1));
+        assertEquals([await other.append([entry({ id: "g" })]), await one.append([entry({ id: "h" })])], [[true], [
+          true,
+        ]]);
+        assertEquals(reports, 1);
+      },
+      { rolledBack: () => void reports++ },
+    );
+  },
 );
 
 Deno.test(
