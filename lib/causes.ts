@@ -10,6 +10,8 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
   [/^PostgresError (?:28|55000)/, "login refused"],
   [/^PostgresError 3D000/, "no such database"],
   [/^PostgresError 42501/, "permission missing"],
+  // Postgres refuses new connections with this text if its disk is full.
+  [/^PostgresError (?:53100|XX000 could not write init file)/, "disk full"],
   [/^PostgresError 53300/, "too many connections"],
   [/^PostgresError 57P0[123]/, "server starting or stopping"],
   [/^PostgresError (?:55P03|57014)/, "timeout"],

@@ -84,6 +84,8 @@ Deno.test("faultOf() names disk errors with their path, and never only a type", 
   ];
   const ofPostgres: [code: string, message: string, fault: string][] = [
     ["25006", "cannot execute INSERT in a read-only transaction", "read-only"],
+    ["53100", "could not extend file", "disk full"],
+    ["XX000", "could not write init file", "disk full"],
     ["53300", "sorry, too many clients already", "too many connections"],
     ["57P03", "the database system is starting up", "server starting or stopping"],
     ["28P01", 'password authentication failed for user "sluice"', "login refused"],

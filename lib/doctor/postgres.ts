@@ -60,7 +60,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 function adviceFor(error: unknown): string {
-  if (faultOf(error)?.startsWith("certificate")) {
+  const fault = faultOf(error);
+  if (fault === "disk full") return "Make room on the disk of the database server";
+  if (fault?.startsWith("certificate")) {
     return "Check the server's certificate and when it expires, sslrootcert in SLUICE_STORE, and this machine's clock";
   }
   return REMEDIES[codeOf(error) ?? ""] ??
