@@ -10,14 +10,14 @@ import type { Size } from "./suite/bodies.ts";
 import { firstRequest, weighStreams } from "./suite/memory.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";
 import { loadAverage, memoryBytes } from "./suite/proc.ts";
-import { type Figures, measure, type Pace, warmUp } from "./suite/rounds.ts";
+import { measure, type Pace, warmUp } from "./suite/rounds.ts";
 import { measurePostgres, measureReports } from "./suite/reports.ts";
 import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
 import { measureSearches, SEARCH_NAMES } from "./suite/searches.ts";
 import { seedEntries, seedKeys } from "./suite/seed.ts";
 import { modelOf, sluice, type SluiceOptions } from "./suite/sluice.ts";
-import { short, table } from "./suite/tables.ts";
+import { short, table, writeResults } from "./suite/tables.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -75,7 +75,7 @@ async function costs(
 ): Promise<string[]> {
   const measured = await measure(scenario, { targets, load, pace: PACE });
   return targets.map(({ target }) => {
-    const figures: Figures | { failed: string } | undefined = measured[target.name];
+    const figures = measured[target.name];
     if (figures === undefined || "failed" in figures) return figures?.failed ?? "–";
     return short(figures.cpuUs);
   });
@@ -214,8 +214,7 @@ for (const name of flags.only.split(",")) {
 }
 await load.end();
 await upstreamPeer.end();
-await Deno.mkdir(new URL(".", `file://${flags.out}`), { recursive: true });
 const report = { at: new Date().toISOString(), loadAverage: [before, await loadAverage()], results };
-await Deno.writeTextFile(flags.out, `${JSON.stringify(report, null, 2)}\n`);
+await writeResults(flags.out, report);
 await Deno.remove(folder, { recursive: true });
 Deno.exit(0);

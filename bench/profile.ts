@@ -8,7 +8,7 @@ import { firstRequest } from "./suite/memory.ts";
 import { startPeer } from "./suite/peer.ts";
 import { cpuNs } from "./suite/proc.ts";
 import { inspecting, profile, type ProfileShare } from "./suite/profiler.ts";
-import { tell } from "./suite/rounds.ts";
+import { openConnections, tell } from "./suite/rounds.ts";
 import { startTarget } from "./suite/running.ts";
 import { SCENARIOS } from "./suite/scenarios.ts";
 import { sluice } from "./suite/sluice.ts";
@@ -50,18 +50,8 @@ const inspected = {
 const upstream = { pid: upstreamPeer.pid, port: upstreamPort };
 const running = await startTarget(inspected, { upstream, ...firstRequest(target), errors: `${folder}/errors.log` });
 const load = startPeer("./load.ts");
-const entrance = target.entrance(scenario);
-if (entrance === undefined) throw new Error(`Cannot ask ${target.name} for "${name}"`);
-const { path, headers, model } = entrance;
-const { client: protocol, size, stream, connections } = scenario;
-await tell(load, {
-  kind: "open",
-  port: running.port,
-  path,
-  headers,
-  ask: { protocol, size, model, stream },
-  connections,
-});
+const opened = await openConnections(scenario, { running, load });
+if (opened === undefined) throw new Error(`Cannot ask ${target.name} for "${name}"`);
 await tell(load, { kind: "closed", ms: WARM_UP_MS });
 
 let requests = 0;

@@ -3,6 +3,7 @@
  * Checks that the resources of Sluice stay flat under a long mixed load: `deno task bench:soak`, `--minutes=15`,
  * `--rate=160` requests per second, `--inspect` to attach a debugger. Linux only. `suite/mix.ts` defines the load.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { AuditReport } from "../lib/billing/reports/schemas.ts";
 import { firstRequest } from "./suite/memory.ts";
@@ -12,7 +13,7 @@ import { loadAverage } from "./suite/proc.ts";
 import { freePort, type Running, startTarget } from "./suite/running.ts";
 import { modelOf, sluice } from "./suite/sluice.ts";
 import { lowsOf, type Point, type Trend, trendOf } from "./suite/steady.ts";
-import { short, table } from "./suite/tables.ts";
+import { short, table, writeResults } from "./suite/tables.ts";
 import { countOf, type GatewayProcess, type ProcessSample, sampleProcess } from "./suite/process_sample.ts";
 
 const { values: flags } = parseArgs({
@@ -163,11 +164,11 @@ async function soak(load: Peer): Promise<{ samples: ProcessSample[]; after: Proc
     await tell(load, "how");
     const sample = await sampleProcess(gatewayProcess, seconds());
     samples.push(sample);
+    const [rss, pss, heap] = [sample.rss, sample.pss, sample.heap].map((bytes) => short(bytes / MB));
+    const { descriptors, queue, holds, running } = sample;
     console.error(
-      `${sample.seconds} s: RSS ${short(sample.rss / MB)}, PSS ${short(sample.pss / MB)}, heap ${
-        short(sample.heap / MB)
-      } MB, ` +
-        `${sample.descriptors} descriptors, queue ${sample.queue}, holds ${sample.holds}, running ${sample.running} (${inProgress})`,
+      `${sample.seconds} s: RSS ${rss}, PSS ${pss}, heap ${heap} MB, ${descriptors} descriptors, queue ${queue}, ` +
+        `holds ${holds}, running ${running} (${inProgress})`,
     );
   }
   const loadSeconds = seconds();
@@ -184,10 +185,6 @@ async function auditOf(): Promise<AuditReport> {
   });
   if (!response.ok) throw new Error(`Cannot audit: ${await response.text()}`);
   return await response.json();
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 }
 
 /**
@@ -276,12 +273,9 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
     Object.entries(of).sort(([, a], [, b]) => b - a).map(([outcome, count]) => `${outcome}: ${count}`).join(", "),
   ]);
   return [
-    `${rest.minutes} minutes, ${rest.requests} requests, ${
-      short(rest.perSecond)
-    } a second (${rest.leftOut} left out, ` +
-    `${rest.unanswered} without an end), ${rest.entries} entries, ${rest.calmSamples} calm samples, load average ${
-      rest.loadAverage.map(short).join(" to ")
-    }`,
+    `${rest.minutes} minutes, ${rest.requests} requests, ${short(rest.perSecond)} a second (${rest.leftOut} left ` +
+    `out, ${rest.unanswered} without an end), ${rest.entries} entries, ${rest.calmSamples} calm samples, load average ` +
+    rest.loadAverage.map(short).join(" to "),
     table(["", "first third", "middle", "last", "last - first", "per hour", ""], rows),
     table(["", "most", "after the load"], gauges.map((name) => [name, String(most[name]), String(after[name])])),
     table(["kind", "requests", "answers"], outcomes),
@@ -309,8 +303,7 @@ function sumOf(counts: Readonly<Record<string, number>>): number {
 
 try {
   const report = await measured(running);
-  await Deno.mkdir(new URL(".", `file://${flags.out}`), { recursive: true });
-  await Deno.writeTextFile(flags.out, `${JSON.stringify(report, null, 2)}\n`);
+  await writeResults(flags.out, report);
   console.log(tables(report));
 } finally {
   await running.stop();

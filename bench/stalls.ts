@@ -7,6 +7,7 @@
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { parseStoreAddress } from "../lib/config/address.ts";
+import { DAY_MS } from "../lib/store/days.ts";
 import { startPostgres } from "../tests/support/databases.ts";
 import { COUNT, MESSAGES, type Trial, trialsOf } from "./stalls_trials.ts";
 import { LONG_ANSWERS } from "./stalls_upstream.ts";
@@ -16,7 +17,7 @@ import { firstRequest } from "./suite/memory.ts";
 import { startTarget } from "./suite/running.ts";
 import { seedKeys, seedStore } from "./suite/seed.ts";
 import { modelOf, sluice } from "./suite/sluice.ts";
-import { short, table } from "./suite/tables.ts";
+import { short, table, writeResults } from "./suite/tables.ts";
 
 /** Longest time that the loop may be blocked, in milliseconds. */
 const BOUND_MS = 50;
@@ -24,7 +25,6 @@ const BOUND_MS = 50;
 const PATIENCE_MS = 120_000;
 /** Time after a request for its deferred work, in milliseconds. */
 const AFTERWORK_MS = 500;
-const DAY_MS = 86_400_000;
 
 const { values: { rows, keys, only, times, out, store } } = parseArgs({
   options: {
@@ -82,12 +82,8 @@ function longAnswers(): { upstreams: Record<string, unknown>; models: unknown[] 
   const api_key = { env: "BENCH_UPSTREAM_KEY" };
   for (const play of LONG_ANSWERS) {
     const base_url = `http://127.0.0.1:${longPort}/${play}`;
-    upstreams[`chat-${play}`] = {
-      vendor: "openai-compatible",
-      base_url: `${base_url}/v1`,
-      protocols: ["chat"],
-      api_key,
-    };
+    const chat = { vendor: "openai-compatible", base_url: `${base_url}/v1`, protocols: ["chat"] };
+    upstreams[`chat-${play}`] = { ...chat, api_key };
     upstreams[`messages-${play}`] = { vendor: "anthropic", base_url, api_key };
     upstreams[`gemini-${play}`] = { vendor: "gemini", base_url, api_key };
     for (const protocol of ["chat", "messages", "gemini"]) {
@@ -124,10 +120,8 @@ async function configure(more: object): Promise<void> {
 /** The longest gap within a time, in milliseconds: by the clock, and the CPU time of it. */
 async function longestGap(from: number, to: number): Promise<{ gapMs: number; cpuMs: number }> {
   const lines = (await Deno.readTextFile(gaps)).trim().split("\n").map((line) => line.split(" ").map(Number));
-  const found = lines.filter(([at = 0]) => at >= from && at <= to).map(([, gapMs = 0, cpuMs = 0]) => ({
-    gapMs,
-    cpuMs,
-  }));
+  const found = lines.filter(([at = 0]) => at >= from && at <= to)
+    .map(([, gapMs = 0, cpuMs = 0]) => ({ gapMs, cpuMs }));
   // CPU time of other processes on the core is not a stall of the gateway.
   return found.toSorted((a, b) => Math.min(b.gapMs, b.cpuMs) - Math.min(a.gapMs, a.cpuMs))[0] ?? { gapMs: 0, cpuMs: 0 };
 }
@@ -139,11 +133,10 @@ async function lagTold(): Promise<number> {
 
 const isAsked = new RegExp(only);
 const results = [];
-for (
-  const trial of trialsOf({ rows, keys }).filter(({ name, admin }) =>
-    isAsked.test(name) && (engine === undefined || admin === true)
-  )
-) {
+const trials = trialsOf({ rows, keys }).filter(({ name, admin }) =>
+  isAsked.test(name) && (engine === undefined || admin === true)
+);
+for (const trial of trials) {
   const body = trial.body?.();
   const prepared = trial.gzip === true && typeof body === "string" ? new Uint8Array(gzipSync(body)) : body;
   let answer = "";
@@ -176,14 +169,8 @@ for (
 console.log(`Load average ${short(await loadAverage())}\n`);
 console.log(table(
   [
-    "",
-    "answer in ms",
-    "longest stall, first time, ms",
-    "later, ms",
-    "by the clock, ms",
-    "/metrics said, ms",
-    "status",
-    "",
+    ...["", "answer in ms", "longest stall, first time, ms", "later, ms"],
+    ...["by the clock, ms", "/metrics said, ms", "status", ""],
   ],
   results.map(({ name, answer, tookMs, firstMs, laterMs, gapMs, lagMs }) => [
     name,
@@ -198,11 +185,7 @@ console.log(table(
 ));
 const over = results.filter(({ firstMs, laterMs }) => Math.max(firstMs, laterMs) > BOUND_MS);
 console.log(`\n${over.length} of ${results.length} hold the loop for more than ${BOUND_MS} ms`);
-await Deno.mkdir(new URL(".", `file://${out}`), { recursive: true });
-await Deno.writeTextFile(
-  out,
-  `${JSON.stringify({ at: new Date().toISOString(), bound_ms: BOUND_MS, results }, null, 2)}\n`,
-);
+await writeResults(out, { at: new Date().toISOString(), bound_ms: BOUND_MS, results });
 await running.stop();
 await engine?.[Symbol.asyncDispose]();
 await upstreamPeer.end();

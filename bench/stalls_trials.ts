@@ -30,6 +30,12 @@ export const COUNT = "/anthropic/v1/messages/count_tokens";
 const CHAT = "/v1/chat/completions";
 export const MESSAGES = "/anthropic/v1/messages";
 
+type Body = NonNullable<Trial["body"]>;
+const trialAt = (path: string) => (name: string, body: Body): Trial => ({ name, path, body });
+const chatTrial = trialAt(CHAT);
+const countTrial = trialAt(COUNT);
+const messagesTrial = trialAt(MESSAGES);
+
 function upload(images: number): FormData {
   const form = new FormData();
   form.set("model", "sluice/canvas");
@@ -48,97 +54,61 @@ const image = (rest: object) => () =>
 
 /** All requests. `rows` and `keys` are the numbers of the ledger's rows and keys. */
 export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readonly Trial[] => [
-  { name: "1 KB request", path: CHAT, body: () => user("chat/json", "hello") },
-  { name: "counting 1 MB of one letter", path: COUNT, body: count("a".repeat(MB)) },
-  { name: "counting 1 MB of spaces", path: COUNT, body: count(" ".repeat(MB)) },
-  { name: "counting 1 MB of Han", path: COUNT, body: count(han(MB / 3)) },
-  { name: "counting 1 MB of one Han character", path: COUNT, body: count("字".repeat(MB / 3)) },
-  { name: "counting 30 MB of prose", path: COUNT, body: count("All of it was said before. ".repeat(30 * MB / 27)) },
-  { name: "echo of 1 MB of Han", path: CHAT, body: () => user("sluice/echo", han(MB / 3)) },
-  {
-    name: "a tool of 30 MB of quotes",
-    path: CHAT,
-    body: () => withTool(JSON.stringify('"'.repeat(15 * MB))),
-  },
-  { name: "30 MB in one message, relayed", path: CHAT, body: () => user("chat/json", "x".repeat(30 * MB)) },
-  { name: "30 MB in one message, translated", path: CHAT, body: () => user("messages/json", "x".repeat(30 * MB)) },
-  { name: "30 MB of Han in one message, relayed", path: CHAT, body: () => user("chat/json", "字".repeat(10 * MB)) },
-  { name: "30 MB of escapes, translated", path: CHAT, body: () => user("messages/json", "\n".repeat(15 * MB)) },
-  { name: "30 MB of escapes, relayed", path: CHAT, body: () => user("chat/json", "\n".repeat(15 * MB)) },
-  { name: "30 MB of quotes, translated", path: CHAT, body: () => user("messages/json", '"'.repeat(15 * MB)) },
-  {
-    name: "30 MB of halves of characters, translated",
-    path: CHAT,
-    body: () => user("messages/json", "\ud800".repeat(5 * MB)),
-  },
-  { name: "30 MB of escapes, the last one bad", path: CHAT, body: () => badEscape() },
-  { name: "30 MB of spaces", path: CHAT, body: () => user("chat/json", "x").replace(/}$/, `${" ".repeat(30 * MB)}}`) },
-  { name: "190,000 numbers to be kept", path: CHAT, body: () => withTool(`[${"1.0,".repeat(190_000)}1]`) },
-  { name: "190,000 long numbers", path: CHAT, body: () => withTool(`[${`${"1".repeat(150)},`.repeat(190_000)}1]`) },
-  { name: "190,000 names", path: CHAT, body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`) },
-  {
-    name: "a call with an argument of 15 MB, translated",
-    path: CHAT,
-    body: () => called(JSON.stringify({ text: "\n".repeat(5 * MB) })),
-  },
-  {
-    name: "a call with 30 MB of quotes, translated",
-    path: CHAT,
-    body: () => called(JSON.stringify({ text: '"'.repeat(7 * MB) })),
-  },
-  {
-    name: "a call with 190,000 names, translated",
-    path: CHAT,
-    body: () => called(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
-  },
-  {
-    name: "a call whose input is 30 MB of quotes, relayed",
-    path: MESSAGES,
-    body: () => calledWith("messages/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
-  },
-  {
-    name: "a call whose input is 30 MB of quotes, translated",
-    path: MESSAGES,
-    body: () => calledWith("chat/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
-  },
-  {
-    name: "a call whose input is 190,000 names, translated",
-    path: MESSAGES,
-    body: () => calledWith("chat/json", `{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
-  },
-  {
-    name: "30 MB of Han in one message, translated",
-    path: CHAT,
-    body: () => user("messages/json", "字".repeat(10 * MB)),
-  },
-  { name: "30 MB of escapes, compressed", path: CHAT, gzip: true, body: () => user("chat/json", "\n".repeat(15 * MB)) },
-  { name: "30,000 calls of one id, translated", path: CHAT, body: () => manyCalls(() => "c") },
-  { name: "30,000 calls with illegal ids, translated", path: CHAT, body: () => manyCalls((at) => `c!${at}`) },
-  {
-    name: "28,000 calls with illegal names, translated",
-    path: CHAT,
-    body: () => manyCalls((at) => `c${at}`, (at) => `f!${at}`),
-  },
+  chatTrial("1 KB request", () => user("chat/json", "hello")),
+  countTrial("counting 1 MB of one letter", count("a".repeat(MB))),
+  countTrial("counting 1 MB of spaces", count(" ".repeat(MB))),
+  countTrial("counting 1 MB of Han", count(han(MB / 3))),
+  countTrial("counting 1 MB of one Han character", count("字".repeat(MB / 3))),
+  countTrial("counting 30 MB of prose", count("All of it was said before. ".repeat(30 * MB / 27))),
+  chatTrial("echo of 1 MB of Han", () => user("sluice/echo", han(MB / 3))),
+  chatTrial("a tool of 30 MB of quotes", () => withTool(JSON.stringify('"'.repeat(15 * MB)))),
+  chatTrial("30 MB in one message, relayed", () => user("chat/json", "x".repeat(30 * MB))),
+  chatTrial("30 MB in one message, translated", () => user("messages/json", "x".repeat(30 * MB))),
+  chatTrial("30 MB of Han in one message, relayed", () => user("chat/json", "字".repeat(10 * MB))),
+  chatTrial("30 MB of escapes, translated", () => user("messages/json", "\n".repeat(15 * MB))),
+  chatTrial("30 MB of escapes, relayed", () => user("chat/json", "\n".repeat(15 * MB))),
+  chatTrial("30 MB of quotes, translated", () => user("messages/json", '"'.repeat(15 * MB))),
+  chatTrial("30 MB of halves of characters, translated", () => user("messages/json", "\ud800".repeat(5 * MB))),
+  chatTrial("30 MB of escapes, the last one bad", () => badEscape()),
+  chatTrial("30 MB of spaces", () => user("chat/json", "x").replace(/}$/, `${" ".repeat(30 * MB)}}`)),
+  chatTrial("190,000 numbers to be kept", () => withTool(`[${"1.0,".repeat(190_000)}1]`)),
+  chatTrial("190,000 long numbers", () => withTool(`[${`${"1".repeat(150)},`.repeat(190_000)}1]`)),
+  chatTrial("190,000 names", () => withTool(manyNames())),
+  chatTrial(
+    "a call with an argument of 15 MB, translated",
+    () => called(JSON.stringify({ text: "\n".repeat(5 * MB) })),
+  ),
+  chatTrial("a call with 30 MB of quotes, translated", () => called(JSON.stringify({ text: '"'.repeat(7 * MB) }))),
+  chatTrial("a call with 190,000 names, translated", () => called(`{"list":${manyNames()}}`)),
+  messagesTrial(
+    "a call whose input is 30 MB of quotes, relayed",
+    () => calledWith("messages/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
+  ),
+  messagesTrial(
+    "a call whose input is 30 MB of quotes, translated",
+    () => calledWith("chat/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
+  ),
+  messagesTrial(
+    "a call whose input is 190,000 names, translated",
+    () => calledWith("chat/json", `{"list":${manyNames()}}`),
+  ),
+  chatTrial("30 MB of Han in one message, translated", () => user("messages/json", "字".repeat(10 * MB))),
+  { ...chatTrial("30 MB of escapes, compressed", () => user("chat/json", "\n".repeat(15 * MB))), gzip: true },
+  chatTrial("30,000 calls of one id, translated", () => manyCalls(() => "c")),
+  chatTrial("30,000 calls with illegal ids, translated", () => manyCalls((at) => `c!${at}`)),
+  chatTrial("28,000 calls with illegal names, translated", () => manyCalls((at) => `c${at}`, (at) => `f!${at}`)),
   ...odd(),
-  { name: "30 MB in 4,000 messages, relayed", path: CHAT, body: () => conversation("chat/json", 1) },
-  { name: "30 MB in 4,000 messages, translated", path: CHAT, body: () => conversation("messages/json", 1) },
-  { name: "30 MB in 40,000 parts, relayed", path: CHAT, body: () => conversation("chat/json", 10) },
-  { name: "30 MB in 40,000 parts, translated", path: CHAT, body: () => conversation("messages/json", 10) },
-  {
-    name: "30 MB of brackets",
-    path: CHAT,
-    body: () => `{"model":"chat/json","messages":${"[".repeat(15 * MB)}${"]".repeat(15 * MB)}}`,
-  },
-  { name: "30 MB of members", path: CHAT, body: () => members(2 * MB) },
-  {
-    name: "an image of 30 MB in a message, translated",
-    path: CHAT,
-    body: () =>
-      user("messages/json", [{
-        type: "image_url",
-        image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` },
-      }]),
-  },
+  chatTrial("30 MB in 4,000 messages, relayed", () => conversation("chat/json", 1)),
+  chatTrial("30 MB in 4,000 messages, translated", () => conversation("messages/json", 1)),
+  chatTrial("30 MB in 40,000 parts, relayed", () => conversation("chat/json", 10)),
+  chatTrial("30 MB in 40,000 parts, translated", () => conversation("messages/json", 10)),
+  chatTrial("30 MB of brackets", () => `{"model":"chat/json","messages":${"[".repeat(15 * MB)}${"]".repeat(15 * MB)}}`),
+  chatTrial("30 MB of members", () => members(2 * MB)),
+  chatTrial("an image of 30 MB in a message, translated", () =>
+    user("messages/json", [{
+      type: "image_url",
+      image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` },
+    }])),
   { name: "form of 50 MB, two images", path: "/v1/images/edits", body: () => upload(2) },
   { name: "4K image, PNG", path: "/v1/images/generations", body: image({}) },
   { name: "4K image, WebP", path: "/v1/images/generations", body: image({ output_format: "webp" }) },
@@ -147,62 +117,40 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
     path: "/v1/images/generations",
     body: image({ stream: true, partial_images: 3 }),
   },
+  chatTrial(
+    "a result with 30 MB of quotes, to an upstream of objects",
+    () => answered(JSON.stringify({ text: '"'.repeat(7 * MB) })),
+  ),
+  chatTrial("a result with 190,000 names, to an upstream of objects", () => answered(`{"list":${manyNames()}}`)),
+  chatTrial(
+    "1,000 results of 30 KB each, to an upstream of objects",
+    () => answered(...Array.from({ length: 1000 }, () => JSON.stringify({ text: "\n".repeat(10_000) }))),
+  ),
+  chatTrial(
+    "60 calls with 16,000 zeros each, translated",
+    () => called(...Array.from({ length: 60 }, () => `{"list":[${"-0,".repeat(16_000)}1]}`)),
+  ),
+  countTrial("counting a word of 30 MB", count("a".repeat(30 * MB))),
+  countTrial("counting 30 MB of capitals and Han", count("A字".repeat(7 * MB))),
+  countTrial("counting a character of each 256", count(ofEachPage())),
+  countTrial("counting a tool of 30 MB", () =>
+    user("messages/json", "x", {
+      max_tokens: 16,
+      tools: [{ name: "f", input_schema: { type: "object", default: '"'.repeat(15 * MB) } }],
+    })),
   {
-    name: "a result with 30 MB of quotes, to an upstream of objects",
-    path: CHAT,
-    body: () => answered(JSON.stringify({ text: '"'.repeat(7 * MB) })),
-  },
-  {
-    name: "a result with 190,000 names, to an upstream of objects",
-    path: CHAT,
-    body: () => answered(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
-  },
-  {
-    name: "1,000 results of 30 KB each, to an upstream of objects",
-    path: CHAT,
-    body: () => answered(...Array.from({ length: 1000 }, () => JSON.stringify({ text: "\n".repeat(10_000) }))),
-  },
-  {
-    name: "60 calls with 16,000 zeros each, translated",
-    path: CHAT,
-    body: () => called(...Array.from({ length: 60 }, () => `{"list":[${"-0,".repeat(16_000)}1]}`)),
-  },
-  { name: "counting a word of 30 MB", path: COUNT, body: count("a".repeat(30 * MB)) },
-  { name: "counting 30 MB of capitals and Han", path: COUNT, body: count("A字".repeat(7 * MB)) },
-  { name: "counting a character of each 256", path: COUNT, body: count(ofEachPage()) },
-  {
-    name: "counting a tool of 30 MB",
-    path: COUNT,
-    body: () =>
-      user("messages/json", "x", {
-        max_tokens: 16,
-        tools: [{ name: "f", input_schema: { type: "object", default: '"'.repeat(15 * MB) } }],
-      }),
-  },
-  {
-    name: "two with 30 MB of quotes, translated",
-    path: CHAT,
+    ...chatTrial("two with 30 MB of quotes, translated", () => user("messages/json", '"'.repeat(15 * MB))),
     concurrency: 2,
-    body: () => user("messages/json", '"'.repeat(15 * MB)),
   },
   {
-    name: "two with 30 MB in one message, relayed",
-    path: CHAT,
+    ...chatTrial("two with 30 MB in one message, relayed", () => user("chat/json", "x".repeat(30 * MB))),
     concurrency: 2,
-    body: () => user("chat/json", "x".repeat(30 * MB)),
   },
   {
-    name: "four with 30 MB in 40,000 parts, translated",
-    path: CHAT,
+    ...chatTrial("four with 30 MB in 40,000 parts, translated", () => conversation("messages/json", 10)),
     concurrency: 4,
-    body: () => conversation("messages/json", 10),
   },
-  {
-    name: "four with 190,000 names",
-    path: CHAT,
-    concurrency: 4,
-    body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`),
-  },
+  { ...chatTrial("four with 190,000 names", () => withTool(manyNames())), concurrency: 4 },
   ...answers(),
   {
     name: "a reload that brings in the budget of a group",
@@ -261,6 +209,11 @@ function names(_: unknown, number: number): string {
   return `{${Array.from({ length: 9_990 }, (_, at) => `"k${number}_${at}":1`).join(",")}}`;
 }
 
+/** A list of objects with 190,000 names. */
+function manyNames(): string {
+  return `[${Array.from({ length: 19 }, names).join(",")}]`;
+}
+
 /** A conversation with calls of a tool. */
 function called(...texts: string[]): string {
   return toolTalk("messages/json", { calls: texts, results: texts.map(() => "y") });
@@ -308,65 +261,41 @@ function odd(): Trial[] {
       type: list(90_000, (at) => `t${at}`),
       allOf: [{ type: list(90_000, (at) => `u${at}`) }],
     }),
-    {
-      name: "an answer's schema with 100,000 required names, translated",
-      path: MESSAGES,
-      body: () => {
-        const properties = members(9_900, (at) => [`p${at}`, { type: "string" }]);
-        const required = [...list(100_000, (at) => `q${at}`), ...Object.keys(properties)];
-        const schema = { type: "object", additionalProperties: false, properties, required };
-        return user("chat/json", "x", { max_tokens: 16, output_config: { format: { type: "json_schema", schema } } });
-      },
-    },
-    {
-      name: "30,000 signed thoughts, relayed",
-      path: MESSAGES,
-      body: () => {
-        const thought = (at: number) => ({ type: "thinking", thinking: "t", signature: `s${at}`, odd: 1 });
-        const messages = turns("assistant", (isModel) => ({ content: isModel ? list(1_000, thought) : "x" }));
-        return JSON.stringify({ model: "messages/json", max_tokens: 16, messages });
-      },
-    },
-    {
-      name: "30,000 calls with three mistakes each",
-      path: CHAT,
-      body: () => {
-        const call = { id: 1, type: "function", function: {} };
-        const messages = list(30, () => ({ role: "assistant", tool_calls: list(1_000, () => call) }));
-        return JSON.stringify({ model: "chat/json", messages });
-      },
-    },
-    {
-      name: "1,000 misspelled members in 25 MB of tools",
-      path: CHAT,
-      body: () => {
-        const spelled = members(4, (at) => [["TYPE", "Type", "tYPE", "NAME"][at] ?? "", 1]);
-        const tool = { type: "function", function: { name: "f" }, ...spelled, x: "y".repeat(100_000) };
-        return user("chat/json", "x", { tools: list(250, () => tool) });
-      },
-    },
-    {
-      name: "72,000 misspelled members of tools",
-      path: CHAT,
-      body: () => {
-        const spellingOf = (number: number) =>
-          [..."parameters"].map((letter, at) => number >> at & 1 ? letter.toUpperCase() : letter).join("");
-        const tool = { type: "function", function: { name: "f" }, ...members(288, (at) => [spellingOf(at + 1), 1]) };
-        return user("chat/json", "x", { tools: list(250, () => tool) });
-      },
-    },
-    {
-      name: "180,000 unknown members",
-      path: CHAT,
-      body: () => {
-        const messages = list(4_000, (at) => ({
-          role: at % 2 === 1 ? "assistant" : "user",
-          content: "x",
-          ...members(44, (number) => [`u${at}_${number}`, 1]),
-        }));
-        return JSON.stringify({ model: "messages/json", messages });
-      },
-    },
+    messagesTrial("an answer's schema with 100,000 required names, translated", () => {
+      const properties = members(9_900, (at) => [`p${at}`, { type: "string" }]);
+      const required = [...list(100_000, (at) => `q${at}`), ...Object.keys(properties)];
+      const schema = { type: "object", additionalProperties: false, properties, required };
+      return user("chat/json", "x", { max_tokens: 16, output_config: { format: { type: "json_schema", schema } } });
+    }),
+    messagesTrial("30,000 signed thoughts, relayed", () => {
+      const thought = (at: number) => ({ type: "thinking", thinking: "t", signature: `s${at}`, odd: 1 });
+      const messages = turns("assistant", (isModel) => ({ content: isModel ? list(1_000, thought) : "x" }));
+      return JSON.stringify({ model: "messages/json", max_tokens: 16, messages });
+    }),
+    chatTrial("30,000 calls with three mistakes each", () => {
+      const call = { id: 1, type: "function", function: {} };
+      const messages = list(30, () => ({ role: "assistant", tool_calls: list(1_000, () => call) }));
+      return JSON.stringify({ model: "chat/json", messages });
+    }),
+    chatTrial("1,000 misspelled members in 25 MB of tools", () => {
+      const spelled = members(4, (at) => [["TYPE", "Type", "tYPE", "NAME"][at] ?? "", 1]);
+      const tool = { type: "function", function: { name: "f" }, ...spelled, x: "y".repeat(100_000) };
+      return user("chat/json", "x", { tools: list(250, () => tool) });
+    }),
+    chatTrial("72,000 misspelled members of tools", () => {
+      const spellingOf = (number: number) =>
+        [..."parameters"].map((letter, at) => number >> at & 1 ? letter.toUpperCase() : letter).join("");
+      const tool = { type: "function", function: { name: "f" }, ...members(288, (at) => [spellingOf(at + 1), 1]) };
+      return user("chat/json", "x", { tools: list(250, () => tool) });
+    }),
+    chatTrial("180,000 unknown members", () => {
+      const messages = list(4_000, (at) => ({
+        role: at % 2 === 1 ? "assistant" : "user",
+        content: "x",
+        ...members(44, (number) => [`u${at}_${number}`, 1]),
+      }));
+      return JSON.stringify({ model: "messages/json", messages });
+    }),
     gemini("60,000 parts", () => ({ contents: turns("model", () => ({ parts: list(1_000, () => ({ text: "x" })) })) })),
     gemini("a tool's schema with 160,000 values", () => ({
       contents: [{ role: "user", parts: [{ text: "x" }] }],
@@ -427,33 +356,29 @@ function answers(): Trial[] {
   const trials: Trial[] = [];
   for (const upstream of ["chat", "messages", "gemini"] as const) {
     for (const play of ["prose", "quotes", "han", "call", "names"] as const) {
-      trials.push({
-        name: `answer of 30 MB, ${play}, ${upstream} for chat`,
-        path: CHAT,
-        body: () => user(`${upstream}/${play}`, "x"),
-      });
+      trials.push(chatTrial(`answer of 30 MB, ${play}, ${upstream} for chat`, () => user(`${upstream}/${play}`, "x")));
     }
   }
-  trials.push({
-    name: "answer of 30 MB, call, chat for messages",
-    path: MESSAGES,
-    body: () => user("chat/call", "x", { max_tokens: 16 }),
-  });
+  trials.push(
+    messagesTrial("answer of 30 MB, call, chat for messages", () => user("chat/call", "x", { max_tokens: 16 })),
+  );
   for (const upstream of ["chat", "messages"] as const) {
     for (const play of ["prose", "quotes", "han", "words", "events"] as const) {
-      trials.push({
-        name: `stream of 30 MB, ${play}, ${upstream} for chat`,
-        path: CHAT,
-        body: () => user(`${upstream}/${play}`, "x", { stream: true }),
-      });
+      trials.push(
+        chatTrial(
+          `stream of 30 MB, ${play}, ${upstream} for chat`,
+          () => user(`${upstream}/${play}`, "x", { stream: true }),
+        ),
+      );
     }
   }
   for (const play of ["prose", "quotes", "han"] as const) {
-    trials.push({
-      name: `stream of 30 MB, ${play}, chat for messages`,
-      path: MESSAGES,
-      body: () => user(`chat/${play}`, "x", { stream: true, max_tokens: 16 }),
-    });
+    trials.push(
+      messagesTrial(
+        `stream of 30 MB, ${play}, chat for messages`,
+        () => user(`chat/${play}`, "x", { stream: true, max_tokens: 16 }),
+      ),
+    );
   }
   return trials;
 }

@@ -23,7 +23,7 @@ import { measure, type Pace, type WarmUp, warmUp } from "./suite/rounds.ts";
 import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
 import { sluice } from "./suite/sluice.ts";
-import { allTables } from "./suite/tables.ts";
+import { allTables, writeResults } from "./suite/tables.ts";
 import { gomodel, litellm, portkey, type RivalOptions } from "./suite/rivals.ts";
 import { denoProgram, direct, firstLine, nginx, type Target } from "./suite/targets.ts";
 
@@ -111,13 +111,7 @@ async function executable(): Promise<string | undefined> {
 async function makeTargets(): Promise<Target[]> {
   const upstreamPort = upstream.port;
   const of = (name: string, log: "all" | "none", file?: string) =>
-    sluice({
-      name,
-      folder: `${folder}/${name}`,
-      upstreamPort,
-      log,
-      ...(file !== undefined && { executable: file }),
-    });
+    sluice({ name, folder: `${folder}/${name}`, upstreamPort, log, ...(file !== undefined && { executable: file }) });
   const rival = (name: string): RivalOptions => ({
     installed: `${cacheFolder()}/sluice-bench/${name}`,
     folder: `${folder}/${name}`,
@@ -179,21 +173,16 @@ function cacheFolder(): string {
   return Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME") ?? folder}/.cache`;
 }
 
-const start = (target: Target) =>
-  startTarget(target, { ...cores.target, upstream, ...firstRequest(target), errors: `${folder}/errors.log` });
+function start(target: Target): Promise<Running> {
+  const errors = `${folder}/errors-${target.name.replaceAll(/\W+/g, "-")}.log`;
+  return startTarget(target, { ...cores.target, upstream, ...firstRequest(target), errors });
+}
 
 async function startAll(targets: readonly Target[]): Promise<Running[]> {
   const all: Running[] = [];
   for (const target of targets) {
     try {
-      all.push(
-        await startTarget(target, {
-          ...cores.target,
-          upstream,
-          ...firstRequest(target),
-          errors: `${folder}/errors-${target.name.replaceAll(/\W+/g, "-")}.log`,
-        }),
-      );
+      all.push(await start(target));
     } catch (error) {
       console.error(`${target.name} is left out: ${error instanceof Error ? error.message : error}`);
     }
@@ -278,8 +267,7 @@ const report = {
   ...results,
   aims: judged,
 };
-await Deno.mkdir(new URL(".", `file://${flags.out}`), { recursive: true });
-await Deno.writeTextFile(flags.out, `${JSON.stringify(report, null, 2)}\n`);
+await writeResults(flags.out, report);
 for (const { name, about, fileBytes } of able) {
   console.log(`- ${name}: ${about}${fileBytes === undefined ? "" : `, ${(fileBytes / 1e6).toFixed(1)} MB`}`);
 }

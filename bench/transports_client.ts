@@ -1,11 +1,11 @@
-// deno-lint-ignore-file no-console
 /** Calls over one transport for `transports.ts`, in a process of their own: a job per input line, its cost per output line. */
 import process from "node:process";
 import { createHttp1Transport } from "../lib/upstreams/select_transport.ts";
 import { createFetchTransport } from "../lib/upstreams/fetch_transport.ts";
 import type { Play } from "./suite/answers.ts";
 import { bodyOf, type Size } from "./suite/bodies.ts";
-import { MessageReader, send } from "./suite/messages.ts";
+import { connect, type Connection, requestBytes, send } from "./suite/messages.ts";
+import { answerLines } from "./suite/peer.ts";
 import { AUTHORIZATION } from "./suite/targets.ts";
 
 /** A job: a number of calls, some of them concurrent. */
@@ -52,25 +52,17 @@ function overTransport(kind: "fetch" | "http1", port: number): CallOnce {
 
 /** The lower bound: sockets, prepared bytes and a byte count. */
 function overSockets(port: number): CallOnce {
-  const idle: { socket: Deno.TcpConn; reader: MessageReader }[] = [];
+  const idle: Connection[] = [];
   const requests = new Map<string, Uint8Array>();
-  const headers = Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return async (play, body) => {
     const key = play + body.length;
-    const bytes = requests.get(key) ?? new TextEncoder().encode(
-      `POST /${play}/${PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`,
-    );
+    const bytes = requests.get(key) ?? requestBytes({ path: `/${play}/${PATH}`, headers: HEADERS, body });
     requests.set(key, bytes);
-    const connection = idle.pop() ?? await connect(port);
+    const connection = idle.pop() ?? await connect(port, 64 * 1024);
     await send(connection.socket, bytes);
     await connection.reader.next({ first: play === "slow" });
     (play === "slow" ? held : idle).push(connection);
   };
-}
-
-async function connect(port: number): Promise<{ socket: Deno.TcpConn; reader: MessageReader }> {
-  const socket = await Deno.connect({ hostname: "127.0.0.1", port });
-  return { socket, reader: new MessageReader(socket, 64 * 1024) };
 }
 
 async function run(call: CallOnce, { play, size, calls, atOnce, pauseMs }: Job): Promise<Cost> {
@@ -98,13 +90,9 @@ async function run(call: CallOnce, { play, size, calls, atOnce, pauseMs }: Job):
 
 if (import.meta.main) {
   let call: CallOnce | undefined;
-  let text = "";
-  for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
-    text += chunk;
-    if (!text.endsWith("\n")) continue;
-    const { name, port, ...job } = JSON.parse(text);
-    text = "";
+  await answerLines(async (line) => {
+    const { name, port, ...job } = JSON.parse(line);
     call ??= name === "sockets" ? overSockets(port) : overTransport(name, port);
-    console.log(JSON.stringify(await run(call, job)));
-  }
+    return await run(call, job);
+  });
 }

@@ -62,6 +62,19 @@ const PROTOCOLS = ["chat", "responses", "messages", "gemini"].map((protocol) => 
 /** Configuration and models. */
 const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 
+/** What every endpoint that sends metered requests to models uses. */
+const METERED = [
+  "lib/o200k",
+  "lib/access",
+  "lib/catalog",
+  "lib/gateway.ts",
+  "lib/server",
+  "lib/limits",
+  "lib/billing",
+  "lib/observe",
+  "lib/routing",
+];
+
 /**
  * Allowed imports by area. The longest area that contains a file decides. Every area may import itself and `GROUND`.
  */
@@ -239,17 +252,9 @@ export const LAYERS: Layers = {
     "lib/protocols",
   ],
   "lib/request": [
-    "lib/o200k",
-    "lib/access",
-    "lib/catalog",
+    ...METERED,
     "lib/config.ts",
-    "lib/gateway.ts",
-    "lib/server",
-    "lib/limits",
-    "lib/billing",
-    "lib/observe",
     "lib/protocols",
-    "lib/routing",
     "lib/store/ledger.ts",
     "lib/upstreams",
   ],
@@ -269,38 +274,22 @@ export const LAYERS: Layers = {
     "lib/store/ledger.ts",
   ],
   "lib/images": [
-    "lib/o200k",
-    "lib/access",
+    ...METERED,
     "lib/canvas",
     "lib/protocols/canonical",
-    "lib/catalog",
     "lib/config.ts",
-    "lib/gateway.ts",
-    "lib/server",
-    "lib/limits",
-    "lib/billing",
-    "lib/observe",
     "lib/request",
     "lib/protocols/error_bodies.ts",
     "lib/protocols/extras.ts",
     "lib/protocols/fields.ts",
-    "lib/routing",
     "lib/store",
   ],
   "lib/retrieval": [
-    "lib/o200k",
-    "lib/access",
-    "lib/catalog",
-    "lib/gateway.ts",
-    "lib/server",
-    "lib/limits",
-    "lib/billing",
-    "lib/observe",
+    ...METERED,
     "lib/protocols/canonical",
     "lib/request",
     "lib/protocols/extras.ts",
     "lib/protocols/fields.ts",
-    "lib/routing",
     "lib/store",
   ],
   "lib/conform": [],

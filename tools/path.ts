@@ -4,11 +4,12 @@
  * gateway runs in its own process under V8's precise coverage, whose counters are reset before each request and read
  * after it. A function counts if each of three requests runs it and timers of an idle gateway do not.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { bodyOf } from "../bench/suite/bodies.ts";
 import { firstRequest } from "../bench/suite/memory.ts";
 import { startPeer } from "../bench/suite/peer.ts";
-import { inspecting } from "../bench/suite/profiler.ts";
+import { inspecting, openInspector } from "../bench/suite/profiler.ts";
 import { startTarget } from "../bench/suite/running.ts";
 import { modelOf } from "../bench/suite/sluice.ts";
 import type { Target } from "../bench/suite/targets.ts";
@@ -31,27 +32,6 @@ interface ScriptCoverage {
   functions: { functionName: string; ranges: { count: number; startOffset: number }[] }[];
 }
 
-/** Connects to the inspector of a process. */
-async function openInspector(port: number) {
-  const [page] = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
-  const socket = new WebSocket(page.webSocketDebuggerUrl);
-  await new Promise((resolve) => socket.onopen = resolve);
-  let id = 0;
-  const waiting = new Map<number, (result: { result: ScriptCoverage[] }) => void>();
-  socket.onmessage = ({ data }) => {
-    const message = JSON.parse(data);
-    waiting.get(message.id)?.(message.result);
-  };
-  return {
-    ask: (method: string, params = {}) =>
-      new Promise<{ result: ScriptCoverage[] }>((resolve) => {
-        waiting.set(++id, resolve);
-        socket.send(JSON.stringify({ id, method, params }));
-      }),
-    close: () => socket.close(),
-  };
-}
-
 /** Returns the functions that ran, without those in `idle`. */
 function functionsIn(scripts: readonly ScriptCoverage[], idle: FunctionsByFile = new Map()): FunctionsByFile {
   const ran: FunctionsByFile = new Map();
@@ -59,9 +39,8 @@ function functionsIn(scripts: readonly ScriptCoverage[], idle: FunctionsByFile =
     const file = /\/(lib\/.*)$/.exec(url)?.[1];
     if (file === undefined) continue;
     // Module bodies and V8's initializers of class fields are not functions in the source.
-    const names = functions.filter(({ ranges: [range] }) =>
-      range !== undefined && range.startOffset > 0 && range.count > 0
-    )
+    const names = functions
+      .filter(({ ranges: [range] }) => range !== undefined && range.startOffset > 0 && range.count > 0)
       .filter(({ functionName }) => functionName !== "<instance_members_initializer>")
       .map(({ functionName, ranges: [range] }) => functionName || `(anonymous at ${range?.startOffset})`);
     const requestNames = names.filter((name) => idle.get(file)?.includes(name) !== true);
@@ -132,10 +111,12 @@ function configOf(upstreamPort: number): unknown {
   };
 }
 
-async function post(path: string, body: BodyInit, headers: Record<string, string> = {}): Promise<void> {
+/** Sends a request, and returns the text of its answer. */
+async function post(path: string, body: BodyInit, headers: Record<string, string> = {}): Promise<string> {
   const response = await fetch(origin + path, { method: "POST", headers: { authorization, ...headers }, body });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${path}: ${response.status} ${text.slice(0, 500)}`);
+  return text;
 }
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -145,13 +126,7 @@ const messages = bodyOf({ protocol: "messages", size: "1k", model: "chat/burst",
 
 async function makePicture(): Promise<Blob> {
   const body = JSON.stringify({ model: "sluice/canvas", prompt: "a lake", size: "1024x1024", quality: "high" });
-  const response = await fetch(`${origin}/v1/images/generations`, {
-    method: "POST",
-    headers: { authorization, ...JSON_TYPE },
-    body,
-  });
-  if (!response.ok) throw new Error(await response.text());
-  const { data: [{ b64_json }] } = await response.json();
+  const { data: [{ b64_json }] } = JSON.parse(await post("/v1/images/generations", body, JSON_TYPE));
   return new Blob([Uint8Array.fromBase64(b64_json)], { type: "image/png" });
 }
 
@@ -167,7 +142,7 @@ function editForm(picture: Blob): FormData {
 
 let picture: Blob | undefined;
 
-const SCENARIOS: Readonly<Record<string, { aim: string; send: () => Promise<void> }>> = {
+const SCENARIOS: Readonly<Record<string, { aim: string; send: () => Promise<unknown> }>> = {
   "relayed request": { aim: "220/60", send: () => post("/v1/chat/completions", chat, JSON_TYPE) },
   "relayed stream": { aim: "", send: () => post("/v1/chat/completions", chatStream, JSON_TYPE) },
   "translated stream": {
@@ -183,7 +158,6 @@ const SCENARIOS: Readonly<Record<string, { aim: string; send: () => Promise<void
   },
 };
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 try {
   const inspector = await openInspector(port);
   await inspector.ask("Profiler.enable");

@@ -4,7 +4,8 @@
  */
 import { PACE_MS, TIME_MARK, wallUs } from "./answers.ts";
 import { bodyOf, type BodyOptions } from "./bodies.ts";
-import { MessageReader, send } from "./messages.ts";
+import { connect, type Connection, requestBytes, send } from "./messages.ts";
+import { answerLines } from "./peer.ts";
 
 /** The next job. */
 export type LoadJob =
@@ -44,11 +45,6 @@ export interface JobResult {
   sample?: string;
 }
 
-interface Connection {
-  socket: Deno.TcpConn;
-  reader: MessageReader;
-}
-
 /** Maximum number of times that are reported individually. */
 const MAX_TIMES = 5_000;
 /** Bytes per read of a stream that is only kept open. */
@@ -59,7 +55,7 @@ const AT_ONCE = 100;
 const decoder = new TextDecoder();
 let request = new Uint8Array();
 let connections: Connection[] = [];
-let address: { hostname: string; port: number } = { hostname: "127.0.0.1", port: 0 };
+let port = 0;
 
 const emptyResult = (): JobResult => ({ requests: 0, wallMs: 0, totalUs: [], firstUs: [] });
 
@@ -84,26 +80,18 @@ async function ask(
 async function open(job: Extract<LoadJob, { kind: "open" }>): Promise<JobResult> {
   for (const { socket } of connections) socket.close();
   connections = [];
-  const body = new TextEncoder().encode(bodyOf(job.ask));
-  const headers = Object.entries({ "content-type": "application/json", ...job.headers });
-  const head = `POST ${job.path} HTTP/1.1\r\nhost: 127.0.0.1\r\n` +
-    headers.map(([name, value]) => `${name}: ${value}\r\n`).join("") + `content-length: ${body.length}\r\n\r\n`;
-  const begin = new TextEncoder().encode(head);
-  request = new Uint8Array(begin.length + body.length);
-  request.set(begin);
-  request.set(body, begin.length);
-  address = { hostname: "127.0.0.1", port: job.port };
+  const headers = { "content-type": "application/json", ...job.headers };
+  request = requestBytes({ path: job.path, headers, body: bodyOf(job.ask) });
+  port = job.port;
   for (let at = 0; at < job.connections; at += AT_ONCE) {
     const count = Math.min(AT_ONCE, job.connections - at);
-    connections.push(...await Promise.all(Array.from({ length: count }, connect)));
+    connections.push(...await Promise.all(Array.from({ length: count }, openOne)));
   }
   return emptyResult();
 }
 
-async function connect(): Promise<Connection> {
-  const socket = await Deno.connect(address);
-  socket.setNoDelay(true);
-  return { socket, reader: new MessageReader(socket, SMALL_BUFFER) };
+function openOne(): Promise<Connection> {
+  return connect(port, SMALL_BUFFER);
 }
 
 async function closed(ms: number): Promise<JobResult> {
@@ -128,7 +116,7 @@ async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Pro
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     under.push((async () => {
       let connection = idle.pop();
-      if (connection === undefined) connections.push(connection = await connect());
+      if (connection === undefined) connections.push(connection = await openOne());
       await ask(connection, done);
       idle.push(connection);
     })());
@@ -210,21 +198,11 @@ async function run(job: LoadJob): Promise<JobResult> {
   }
 }
 
-async function main(): Promise<void> {
-  let text = "";
-  for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
-    text += piece;
-    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-      const job: LoadJob = JSON.parse(text.slice(0, end));
-      text = text.slice(end + 1);
-      const done = await run(job).catch((error): JobResult => ({ ...emptyResult(), failed: String(error) }));
-      // deno-lint-ignore no-console -- what the suite waits for
-      console.log(JSON.stringify(done));
-    }
-  }
+function answer(line: string): Promise<JobResult> {
+  return run(JSON.parse(line)).catch((error): JobResult => ({ ...emptyResult(), failed: String(error) }));
 }
 
 if (import.meta.main) {
-  await main();
+  await answerLines(answer);
   Deno.exit(0);
 }

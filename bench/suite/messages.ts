@@ -20,6 +20,7 @@ const HEAD_BYTES = 8 * 1024;
 const LAST_CHUNK = [48, 13, 10, 13, 10];
 
 const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 /** Reads messages from a socket on which no request is sent before the previous answer. */
 export class MessageReader {
@@ -79,6 +80,35 @@ export class MessageReader {
     return (bytes, filled) =>
       bytes >= size && LAST_CHUNK.every((byte, index) => this.#buffer[filled - size + index] === byte);
   }
+}
+
+/** A connection for one request after another. */
+export interface Connection {
+  socket: Deno.TcpConn;
+  reader: MessageReader;
+}
+
+/** Opens a connection to this machine. */
+export async function connect(port: number, bufferBytes: number): Promise<Connection> {
+  const socket = await Deno.connect({ hostname: "127.0.0.1", port });
+  socket.setNoDelay(true);
+  return { socket, reader: new MessageReader(socket, bufferBytes) };
+}
+
+/** Returns a whole request as bytes. */
+export function requestBytes(
+  { method = "POST", path, headers, body }: {
+    method?: string;
+    path: string;
+    headers: Readonly<Record<string, string>>;
+    body: string;
+  },
+): Uint8Array<ArrayBuffer> {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const length = encoder.encode(body).length;
+  return encoder.encode(
+    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines}content-length: ${length}\r\n\r\n${body}`,
+  );
 }
 
 /** Sends all of it. */

@@ -1,6 +1,7 @@
 /** The load of the soak: all kinds of valid and invalid requests, in the proportions of a busy day. */
 import { bodyOf, type Protocol, type Size } from "./bodies.ts";
 import type { Play } from "./answers.ts";
+import { ENTRANCES } from "./sluice.ts";
 
 /** One request, ready to be sent. */
 export interface MixRequest {
@@ -47,11 +48,6 @@ export const SHARES = {
 export type Kind = keyof typeof SHARES;
 
 const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];
-const PATHS = {
-  chat: "/v1/chat/completions",
-  responses: "/v1/responses",
-  messages: "/anthropic/v1/messages",
-} as const;
 
 /** Longest time until a client disconnects from a stream, in milliseconds; the stream takes two seconds. */
 const STAY_MS = 1_500;
@@ -106,7 +102,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<MixRequest, "kind"> {
   const key = one(keys.clients, "");
   const model = (play: Play) => `${one(PROTOCOLS, "chat")}/${play}`;
   const talk = (play: Play, { size = "1k", stream = false }: { size?: Size; stream?: boolean } = {}) =>
-    post(PATHS[client], { key, body: bodyOf({ protocol: client, size, model: model(play), stream }) });
+    post(ENTRANCES[client], { key, body: bodyOf({ protocol: client, size, model: model(play), stream }) });
   const get = (path: string, bearer: string) => ({ method: "GET" as const, path, headers: bearerOf(bearer), body: "" });
   switch (kind) {
     case "whole":
@@ -127,7 +123,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<MixRequest, "kind"> {
     case "echo":
       return textRequest(client, { key, model: "sluice/echo", text: "Say it again, please.", stream: random() < 0.5 });
     case "bad":
-      return post(PATHS[client], { key, body: one(BAD, "{") });
+      return post(ENTRANCES[client], { key, body: one(BAD, "{") });
     case "wrongKey":
       return { ...talk("json"), headers: headersOf(`sk-sluice-${crypto.randomUUID()}`) };
     case "fault": {
@@ -186,7 +182,7 @@ function textRequest(
     ...(client === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] }),
     ...(client === "messages" && path === "" && { max_tokens: 1024 }),
   };
-  return post(PATHS[client] + path, { key, body: JSON.stringify(body) });
+  return post(ENTRANCES[client] + path, { key, body: JSON.stringify(body) });
 }
 
 function post(path: string, { key, body }: { key: string; body: string }): Omit<MixRequest, "kind"> {

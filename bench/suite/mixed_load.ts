@@ -2,9 +2,11 @@
  * The clients of the soak, in their own process. The first input line has the address and the rate; each further line
  * asks for the counts since the last one; `stop` lets open requests complete first.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { seeded } from "../../tests/support/random.ts";
 import { type Keys, mixOf, type MixRequest } from "./mix.ts";
-import { type Message, MessageReader, send } from "./messages.ts";
+import { connect, type Connection, type Message, requestBytes, send } from "./messages.ts";
+import { answerLines } from "./peer.ts";
 
 /** The first line. */
 export interface LoadOptions {
@@ -50,19 +52,12 @@ const TICK_MS = 5;
 /** Time for open requests to end, in milliseconds: longer than any answer of the mix. */
 const LAST_MS = 20_000;
 
-interface Connection {
-  socket: Deno.TcpConn;
-  reader: MessageReader;
-  messages: number;
-}
-
 let answers: LoadReport["answers"] = {};
 let failures: UnexpectedFailure[] = [];
 let leftOut = 0;
 let inProgress = 0;
 let isStopped = false;
-const idle: Connection[] = [];
-const encoder = new TextEncoder();
+const idle: (Connection & { messages: number })[] = [];
 
 function count(kind: string, outcome: string): void {
   const of = answers[kind] ??= {};
@@ -80,19 +75,13 @@ function recordFailure(
   failures.push({ kind, status, body: text.slice(0, 300), at, afterMs: Math.round(afterMs) });
 }
 
-async function connect(port: number): Promise<Connection> {
-  const socket = await Deno.connect({ hostname: "127.0.0.1", port });
-  socket.setNoDelay(true);
-  return { socket, reader: new MessageReader(socket, BUFFER_BYTES), messages: 0 };
-}
-
 async function sendRequest(request: MixRequest, port: number): Promise<void> {
-  const connection = idle.pop() ?? await connect(port);
+  const connection = idle.pop() ?? { ...await connect(port, BUFFER_BYTES), messages: 0 };
   let isDone = false;
   try {
     connection.messages++;
     const begin = performance.now();
-    await send(connection.socket, bytesOf(request));
+    await send(connection.socket, requestBytes(request));
     if (request.leaveMs !== undefined) {
       if (request.leaveMs >= 0) {
         await connection.reader.next({ first: true });
@@ -113,22 +102,6 @@ async function sendRequest(request: MixRequest, port: number): Promise<void> {
     if (isDone) idle.push(connection);
     else connection.socket.close();
   }
-}
-
-function bytesOf({ method, path, headers, body }: MixRequest): Uint8Array {
-  const bytes = encoder.encode(body);
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  const head = encoder.encode(
-    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines}content-length: ${bytes.length}\r\n\r\n`,
-  );
-  const all = new Uint8Array(head.length + bytes.length);
-  all.set(head);
-  all.set(bytes, head.length);
-  return all;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 async function generateLoad({ port, perSecond, keys, seed }: LoadOptions): Promise<void> {
@@ -154,28 +127,20 @@ async function stop(): Promise<void> {
   for (const { socket } of idle.splice(0)) socket.close();
 }
 
-async function main(): Promise<void> {
-  let text = "";
-  let isFirst = true;
-  for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
-    text += piece;
-    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-      const line = text.slice(0, end);
-      text = text.slice(end + 1);
-      if (isFirst) generateLoad(JSON.parse(line));
-      isFirst = false;
-      if (line === "stop") await stop();
-      const result: LoadReport = { answers, leftOut, inProgress, failures };
-      // deno-lint-ignore no-console -- what the suite waits for
-      console.log(JSON.stringify(result));
-      answers = {};
-      failures = [];
-      leftOut = 0;
-    }
-  }
+let hasBegun = false;
+
+async function report(line: string): Promise<LoadReport> {
+  if (!hasBegun) generateLoad(JSON.parse(line));
+  hasBegun = true;
+  if (line === "stop") await stop();
+  const result: LoadReport = { answers, leftOut, inProgress, failures };
+  answers = {};
+  failures = [];
+  leftOut = 0;
+  return result;
 }
 
 if (import.meta.main) {
-  await main();
+  await answerLines(report);
   Deno.exit(0);
 }

@@ -61,6 +61,20 @@ export function startPeer(file: string, pinned: Pinned = {}): Peer {
   };
 }
 
+/** Answers each line of input with a line of JSON until the input ends: the other side of a `Peer`. */
+export async function answerLines(answer: (line: string) => Promise<unknown>): Promise<void> {
+  let text = "";
+  for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+      const line = text.slice(0, end);
+      text = text.slice(end + 1);
+      // deno-lint-ignore no-console -- what the other side waits for
+      console.log(JSON.stringify(await answer(line)));
+    }
+  }
+}
+
 /** Waits with a time limit. @throws {Error} when the time is over */
 export async function inTime<T>(work: Promise<T>, otherwise: string, ms: number = PATIENCE_MS): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -43,28 +43,44 @@ export function inspecting(): { flags: string[]; port: number } {
   return { flags: [`--inspect=127.0.0.1:${port}`], port };
 }
 
-/** Samples a process while `work` goes on. */
-export async function profile(port: number, work: () => Promise<void>): Promise<ProfileSummary> {
+/** The inspector of a process. */
+export interface Inspector {
+  /** Calls a method of the DevTools protocol. */
+  // deno-lint-ignore no-explicit-any -- the type of the result depends on the method
+  ask(method: string, params?: Record<string, unknown>): Promise<any>;
+  close(): void;
+}
+
+/** Connects to the inspector of a process. */
+export async function openInspector(port: number): Promise<Inspector> {
   const [page] = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
   const socket = new WebSocket(page.webSocketDebuggerUrl);
   await new Promise((resolve) => socket.onopen = resolve);
   let id = 0;
-  const waiting = new Map<number, (result: { profile: Profile }) => void>();
+  const waiting = new Map<number, (result: unknown) => void>();
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(data);
     waiting.get(message.id)?.(message.result);
   };
-  const ask = (method: string, params = {}) =>
-    new Promise<{ profile: Profile }>((resolve) => {
-      waiting.set(++id, resolve);
-      socket.send(JSON.stringify({ id, method, params }));
-    });
-  await ask("Profiler.enable");
-  await ask("Profiler.setSamplingInterval", { interval: 200 });
-  await ask("Profiler.start");
+  return {
+    ask: (method, params = {}) =>
+      new Promise((resolve) => {
+        waiting.set(++id, resolve);
+        socket.send(JSON.stringify({ id, method, params }));
+      }),
+    close: () => socket.close(),
+  };
+}
+
+/** Samples a process while `work` goes on. */
+export async function profile(port: number, work: () => Promise<void>): Promise<ProfileSummary> {
+  const inspector = await openInspector(port);
+  await inspector.ask("Profiler.enable");
+  await inspector.ask("Profiler.setSamplingInterval", { interval: 200 });
+  await inspector.ask("Profiler.start");
   await work();
-  const { profile } = await ask("Profiler.stop");
-  socket.close();
+  const { profile } = await inspector.ask("Profiler.stop");
+  inspector.close();
   return readProfile(profile);
 }
 

@@ -10,8 +10,8 @@ import { openSumming } from "../../lib/store/sqlite/sums.ts";
 import { atomically } from "../../lib/store/sqlite/transaction.ts";
 import type { LedgerStore, UsageBy } from "../../lib/store/ledger.ts";
 import type { EntrySearch } from "../../lib/store/search.ts";
+import { DAY_MS } from "../../lib/store/days.ts";
 
-const DAY_MS = 86_400_000;
 /** Days that the rows are spread over. */
 const DAYS = 30;
 /** Rows of one transaction. */

@@ -1,5 +1,4 @@
 /** Measures targets in turns, round by round, so that disturbances of the machine affect all of them alike. */
-import type { BodyOptions } from "./bodies.ts";
 import type { JobResult, LoadJob } from "./load.ts";
 import type { Peer } from "./peer.ts";
 import { cpuNs } from "./proc.ts";
@@ -55,12 +54,7 @@ export async function measure(
       const { name } = running.target;
       if (name in measured) continue;
       try {
-        const round = await playRound(scenario, {
-          running,
-          load,
-          pace,
-          first: number === 0,
-        });
+        const round = await playRound(scenario, { running, load, pace, first: number === 0 });
         if (round !== undefined && number > 0) rounds.set(name, [...rounds.get(name) ?? [], round]);
       } catch (error) {
         measured[name] = { failed: String(error) };
@@ -71,8 +65,20 @@ export async function measure(
   return measured;
 }
 
-function askOf({ client, size, stream, turns }: Scenario, model: string): BodyOptions {
-  return { protocol: client, size, model, stream, ...(turns !== undefined && { turns }) };
+/**
+ * Opens the connections of a scenario to a target; `undefined` if the target cannot do it.
+ * @param options `untried`: no connection is tested by a request
+ */
+export async function openConnections(
+  scenario: Scenario,
+  { running, load, untried = false }: { running: Running; load: Peer; untried?: boolean },
+): Promise<JobResult | undefined> {
+  const { client, size, stream, turns, connections } = scenario;
+  const entrance = running.target.entrance(scenario);
+  if (entrance === undefined) return undefined;
+  const { path, headers, model } = entrance;
+  const ask = { protocol: client, size, model, stream, ...(turns !== undefined && { turns }) };
+  return await tell(load, { kind: "open", port: running.port, path, headers, ask, connections, untried });
 }
 
 interface Round extends JobResult {
@@ -93,14 +99,9 @@ export async function warmUp(
   scenario: Scenario,
   { running, load, until }: { running: Running; load: Peer; until: WarmUp },
 ): Promise<void> {
-  const { connections } = scenario;
-  const entrance = running.target.entrance(scenario);
-  if (entrance === undefined) return;
-  const { path, headers, model } = entrance;
-  const ask = askOf(scenario, model);
   const begin = performance.now();
   try {
-    await tell(load, { kind: "open", port: running.port, path, headers, ask, connections });
+    if (await openConnections(scenario, { running, load }) === undefined) return;
     for (let requests = 0; requests < until.requests && performance.now() - begin < until.ms;) {
       requests += (await tell(load, { kind: "closed", ms: 500 })).requests;
     }
@@ -120,22 +121,11 @@ async function playRound(
   scenario: Scenario,
   { running, load, pace, first }: { running: Running; load: Peer; pace: Pace; first: boolean },
 ): Promise<Round | undefined> {
-  const { connections, perSecond, once, events } = scenario;
-  const entrance = running.target.entrance(scenario);
-  if (entrance === undefined) return undefined;
-  const { path, headers, model } = entrance;
-  const ask = askOf(scenario, model);
-  const { sample } = await tell(load, {
-    kind: "open",
-    port: running.port,
-    path,
-    headers,
-    ask,
-    connections,
-    untried: !first,
-  });
+  const { perSecond, once, events } = scenario;
+  const opened = await openConnections(scenario, { running, load, untried: !first });
+  if (opened === undefined) return undefined;
   // An answer that is too short shows that the target has not done the work.
-  const found = (sample ?? "").split(/^data:/m).length - 1;
+  const found = (opened.sample ?? "").split(/^data:/m).length - 1;
   if (first && events !== undefined && found < events) throw new Error(`${found} of ${events} events came`);
   // A process that has been idle while others had their turns is slower at first.
   if (perSecond === undefined && once !== true) await tell(load, { kind: "closed", ms: LEAD_MS });

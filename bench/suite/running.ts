@@ -1,5 +1,6 @@
 /** Starts targets and stops them. */
 import type { Entrance, Target } from "./targets.ts";
+import { requestBytes, send } from "./messages.ts";
 import { family } from "./proc.ts";
 import { inTime, type Pinned, pinning } from "./peer.ts";
 
@@ -60,10 +61,8 @@ export async function startTarget(
     await child.status;
     await written.catch(() => {});
   };
-  const request = `POST ${entrance.path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n` +
-    "content-type: application/json\r\n" +
-    Object.entries(entrance.headers).map(([name, value]) => `${name}: ${value}\r\n`).join("") +
-    `content-length: ${new TextEncoder().encode(body).length}\r\n\r\n${body}`;
+  const headers = { connection: "close", "content-type": "application/json", ...entrance.headers };
+  const request = requestBytes({ path: entrance.path, headers, body });
   while (!await answers(port, request)) {
     if (isOver || performance.now() - begin > PATIENCE_MS) {
       await stop();
@@ -74,10 +73,10 @@ export async function startTarget(
   return { target, pid: child.pid, port, startMs: performance.now() - begin, stop };
 }
 
-async function answers(port: number, request: string): Promise<boolean> {
+async function answers(port: number, request: Uint8Array): Promise<boolean> {
   try {
     using socket = await Deno.connect({ hostname: "127.0.0.1", port });
-    await socket.write(new TextEncoder().encode(request));
+    await send(socket, request);
     const buffer = new Uint8Array(64 * 1024);
     let text = "";
     for (let read = await socket.read(buffer); read !== null; read = await socket.read(buffer)) {

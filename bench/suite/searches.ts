@@ -1,9 +1,8 @@
 /** Measures the cost of adding entries, and the duration of searches, in a SQLite file. */
 import { openStore } from "../../lib/store/open.ts";
 import type { EntrySearch } from "../../lib/store/search.ts";
+import { DAY_MS } from "../../lib/store/days.ts";
 import { seedStore } from "./seed.ts";
-
-const DAY_MS = 86_400_000;
 
 /** Names of the searches, in the order of `measureSearches`. */
 export const SEARCH_NAMES = ["newest", "of a key", "failed", "of a user", "dearest of a day", "a tag that none has"];

@@ -4,8 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { openStore } from "../../lib/store/open.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import type { Entry, EntryDetails } from "../../lib/store/ledger.ts";
+import { DAY_MS } from "../../lib/store/days.ts";
 
-const DAY_MS = 86_400_000;
 /** Days, keys and models that the entries are spread over. */
 const DAYS = 30;
 const KEYS = 100;

@@ -30,7 +30,9 @@ export interface SluiceOptions {
 }
 
 const ROOT = new URL("../../", import.meta.url).pathname.slice(0, -1);
-const ENTRANCES = {
+
+/** Path of each protocol at Sluice. */
+export const ENTRANCES = {
   chat: "/v1/chat/completions",
   responses: "/v1/responses",
   messages: "/anthropic/v1/messages",
@@ -63,11 +65,7 @@ export async function sluice(options: SluiceOptions): Promise<Target & { key: st
       },
       model: `${upstream}/${play}`,
     }),
-    command: (port) => ({
-      ...commandOf(options, ["serve", "--port", String(port)]),
-      cwd: folder,
-      env,
-    }),
+    command: (port) => ({ ...commandOf(options, ["serve", "--port", String(port)]), cwd: folder, env }),
     ...(executable !== undefined && { fileBytes: (await Deno.stat(executable)).size }),
   };
 }

@@ -78,3 +78,9 @@ function otherRows(results: Results, targets: readonly string[]): string[][] {
   ];
   return rows.filter(([, ...cells]) => cells.some((cell) => cell !== "–"));
 }
+
+/** Writes the results of a run as JSON, and creates the folder of the file. */
+export async function writeResults(path: string, results: unknown): Promise<void> {
+  await Deno.mkdir(new URL(".", `file://${path}`), { recursive: true });
+  await Deno.writeTextFile(path, `${JSON.stringify(results, null, 2)}\n`);
+}

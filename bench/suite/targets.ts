@@ -40,13 +40,12 @@ export function direct(): Target {
   return {
     name: "direct",
     about: "the upstream itself",
-    entrance: ({ client, upstream, play }) =>
-      client === upstream ? { path: `/${play}/v1/${PATHS[client]}`, headers: AUTHORIZATION, model: "m" } : {
-        path: `/${play}/v1/${PATHS[upstream]}`,
-        headers: AUTHORIZATION,
-        model: "m",
-      },
+    entrance: ({ upstream, play }) => upstreamEntrance(upstream, play),
   };
+}
+
+function upstreamEntrance(protocol: Scenario["upstream"], play: Scenario["play"]): Entrance {
+  return { path: `/${play}/v1/${PATHS[protocol]}`, headers: AUTHORIZATION, model: "m" };
 }
 
 /** nginx as a reverse proxy with one worker. `folder` is for its files. */
@@ -56,8 +55,7 @@ export async function nginx(folder: string, upstreamPort: number): Promise<Targe
   return {
     name: "nginx",
     about: version,
-    entrance: ({ client, upstream, play }) =>
-      client === upstream ? { path: `/${play}/v1/${PATHS[client]}`, headers: AUTHORIZATION, model: "m" } : undefined,
+    entrance: ({ client, upstream, play }) => client === upstream ? upstreamEntrance(upstream, play) : undefined,
     async command(port) {
       const path = `${folder}/nginx.conf`;
       await Deno.writeTextFile(path, nginxConfig({ folder, port, upstreamPort }));
@@ -104,9 +102,10 @@ export function denoProgram({ name, file, cross, upstreamPort, args = [], flags 
     name,
     about: `Deno ${Deno.version.deno}`,
     entrance({ client, upstream, play }) {
-      if (client !== upstream && !(cross && client === "chat" && upstream === "messages")) return undefined;
-      const before = client === upstream ? "" : "/cross";
-      return { path: `${before}/${play}/v1/${PATHS[client]}`, headers: AUTHORIZATION, model: "m" };
+      const entrance = upstreamEntrance(client, play);
+      if (client === upstream) return entrance;
+      const isTranslated = cross && client === "chat" && upstream === "messages";
+      return isTranslated ? { ...entrance, path: `/cross${entrance.path}` } : undefined;
     },
     command: (port) => ({
       program: Deno.execPath(),

@@ -19,16 +19,12 @@ import {
 } from "./answers.ts";
 import type { Protocol } from "./bodies.ts";
 import { MessageReader, send } from "./messages.ts";
+import { PATHS } from "./targets.ts";
 
 /** Answers a request on a connection. Resolves when everything is sent. */
 type Player = (socket: Deno.TcpConn) => Promise<void>;
 
 const encoder = new TextEncoder();
-const PROTOCOLS: Readonly<Record<string, Protocol>> = {
-  "chat/completions": "chat",
-  "responses": "responses",
-  "messages": "messages",
-};
 
 function playerOf(play: Play, protocol: Protocol): Player {
   const { opening, event, closing } = streamParts(protocol);
@@ -128,8 +124,8 @@ async function main(): Promise<void> {
   const players = new Map<string, Player>();
   for (const play of PLAYS) {
     players.set(`${play}/v1/models`, all(MODELS));
-    for (const [name, protocol] of Object.entries(PROTOCOLS)) {
-      players.set(`${play}/v1/${name}`, playerOf(play, protocol));
+    for (const [protocol, path] of Object.entries(PATHS) as [Protocol, string][]) {
+      players.set(`${play}/v1/${path}`, playerOf(play, protocol));
     }
   }
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

@@ -1,4 +1,5 @@
 /** `GET /admin/v1/openapi.json`: the OpenAPI description of the admin API, for operators only. */
+import { publicKeySchema } from "../access/public_key.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { describePaths, jsonSchema, type Operation } from "../openapi/operation.ts";
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
@@ -36,8 +37,8 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: answers.keyWithBudgetSchema,
     others: [404],
   },
-  "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: answers.keySchema },
-  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: answers.keySchema, others: [404] },
+  "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: publicKeySchema },
+  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: publicKeySchema, others: [404] },
   "POST /admin/v1/keys/[key]/rotate": {
     summary: "Give a key a new secret; the old one stays valid for a limited time",
     body: rotationSchema,

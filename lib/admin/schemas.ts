@@ -6,9 +6,6 @@ import type { KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { count, exactly, time } from "../billing/reports/schema_parts.ts";
 import { budgetStateSchema } from "../billing/reports/schemas.ts";
 
-/** A key. */
-export const keySchema = publicKeySchema;
-
 /** A key with its budget. */
 export const keyWithBudgetSchema = exactly<KeyWithBudget>()(publicKeySchema.extend({
   budget: budgetStateSchema.nullable()

@@ -54,7 +54,7 @@ export function noise(x: number, y: number, seed: number): number {
 }
 
 /** Returns noise of several octaves, each half as strong as the previous; 0 to 1, mostly about 0.5. */
-export function fractal(x: number, y: number, { seed, octaves = 5 }: { seed: number; octaves?: number }): number {
+export function fractal(x: number, y: number, { seed, octaves }: { seed: number; octaves: number }): number {
   let sum = 0, weight = 0.5, total = 0;
   for (let octave = 0; octave < octaves; octave++) {
     const scale = 2 ** octave;

@@ -83,7 +83,7 @@ function cut(wrapped: readonly string[], { lines, lineWidth }: { lines: number; 
  * Draws a block of text, with a dark halo that keeps it legible on any background.
  * @param at top left corner of the capitals in the first line; with `center`, the middle of their top
  */
-export function letter(block: Block, at: Point, { center = false }: { center?: boolean } = {}): Layer {
+export function letter(block: Block, at: Point, { center }: { center: boolean }): Layer {
   const unit = block.size / CAPITAL;
   const pen = Math.max(0.75, unit * PEN), reach = pen + block.size * HALO;
   const margin = Math.ceil(reach + block.size * 0.5);

@@ -5,6 +5,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { formatUsd, parseUsd, roundUsd } from "../billing/money.ts";
 import type { UsageLine } from "../billing/reports/schemas.ts";
 import { DAY_MS, dayName, dayOf } from "../store/days.ts";
+import { COMPACT_NUMBER } from "./format.tsx";
 
 /** Size of a chart, in units of its view box. */
 const [WIDTH, HEIGHT] = [560, 200];
@@ -53,10 +54,8 @@ interface ChartOptions {
 export function BarChart({ parts, ...options }: ChartOptions & { parts: readonly ChartPart[] }): VNode {
   const indexes = options.steps.map((_, index) => index);
   const stacks = stack<number, ChartPart>().keys(parts).value((index, { values }) => values[index] ?? 0)(indexes);
-  const scales = scalesOf(
-    options.steps.length,
-    Math.max(0, ...stacks.flatMap((part) => part.map(([, upper]) => upper))),
-  );
+  const max = Math.max(0, ...stacks.flatMap((part) => part.map(([, upper]) => upper)));
+  const scales = scalesOf(options.steps.length, max);
   const { x, y } = scales;
   const barOf = ([lower, upper]: readonly [number, number], index: number) =>
     upper > lower
@@ -96,11 +95,8 @@ interface ChartScales {
 }
 
 function scalesOf(count: number, max: number): ChartScales {
-  const bands = scaleBand().domain(Array.from({ length: count }, (_, index) => String(index))).range([
-    LEFT_MARGIN,
-    WIDTH,
-  ])
-    .paddingInner(GAP_SHARE);
+  const names = Array.from({ length: count }, (_, index) => String(index));
+  const bands = scaleBand().domain(names).range([LEFT_MARGIN, WIDTH]).paddingInner(GAP_SHARE);
   const y = scaleLinear().domain([0, max > 0 ? max : 1]).range([HEIGHT - BOTTOM_MARGIN, TOP_MARGIN]).nice(TICKS);
   return { x: Object.assign((index: number) => bands(String(index)) ?? LEFT_MARGIN, { width: bands.bandwidth() }), y };
 }
@@ -175,10 +171,8 @@ export function DayChart(
   { days, since, until }: { days: readonly UsageLine[]; since: number; until: number },
 ): VNode {
   const first = Math.floor(since / DAY_MS);
-  const names = Array.from(
-    { length: Math.max(1, Math.ceil(until / DAY_MS) - first) },
-    (_, day) => dayName(first + day),
-  );
+  const length = Math.max(1, Math.ceil(until / DAY_MS) - first);
+  const names = Array.from({ length }, (_, day) => dayName(first + day));
   const costs = new Map(days.map(({ name, cost_usd }) => [name, cost_usd]));
   const maxCost = days.map(({ cost_usd }) => cost_usd).reduce((a, b) => parseUsd(a) > parseUsd(b) ? a : b, "0");
   return (
@@ -202,19 +196,17 @@ export function usdNumber(amount: bigint): number {
   return Number(formatUsd(amount));
 }
 
-const TICK_FORMAT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
-
 /** Formats an amount in USD for an axis. */
 export function usdTick(value: number): string {
-  return `$${TICK_FORMAT.format(value)}`;
+  return `$${countTick(value)}`;
 }
 
 /** Formats a count for an axis. */
 export function countTick(value: number): string {
-  return TICK_FORMAT.format(value);
+  return COMPACT_NUMBER.format(value);
 }
 
 /** Formats a duration for an axis, with a no-break space before its unit. @param value milliseconds */
 export function millisecondsTick(value: number): string {
-  return value >= 1000 ? `${TICK_FORMAT.format(value / 1000)}\u00a0s` : `${TICK_FORMAT.format(value)}\u00a0ms`;
+  return value >= 1000 ? `${countTick(value / 1000)}\u00a0s` : `${countTick(value)}\u00a0ms`;
 }

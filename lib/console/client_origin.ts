@@ -1,4 +1,4 @@
-/** Guesses the address that clients use, for examples in the console. */
+/** Guesses the address that the browser and clients use. */
 import type { Config } from "../config.ts";
 import { type Addressed, hostOf } from "../server/head.ts";
 
@@ -10,9 +10,12 @@ export function clientOrigin(
   request: Addressed,
   { listen, admin }: Pick<Config, "listen" | "admin">,
 ): string {
-  const { url, headers } = request;
-  const isSecure = url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
   const host = hostOf(request);
-  if (admin?.listen === undefined) return `${isSecure ? "https" : "http"}://${host}`;
+  if (admin?.listen === undefined) return `${usesTls(request) ? "https" : "http"}://${host}`;
   return `http://${host.replace(/:\d+$/, "")}:${listen.port}`;
+}
+
+/** Returns whether the request or a proxy says that the browser uses TLS. */
+export function usesTls({ url, headers }: Addressed): boolean {
+  return url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
 }

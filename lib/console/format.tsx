@@ -55,7 +55,8 @@ export function shortCount(value: number): string {
 }
 
 const NUMBER = new Intl.NumberFormat("en");
-const COMPACT_NUMBER = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+/** Formats a number with at most three digits, such as 12.3K. */
+export const COMPACT_NUMBER = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 /** Shows a count, from 10,000 on with three digits, such as 12.3K. */
 export function Count({ value }: { value: number }): VNode {

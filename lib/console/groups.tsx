@@ -31,16 +31,7 @@ export function groupsPage(_request: Request, context: RouteContext): Promise<Re
         <>
           <SetInConfiguration />
           <Table
-            columns={[
-              "Name",
-              "#Keys",
-              "Models",
-              "#Price factor",
-              "Limits",
-              "#Spent",
-              "#Left",
-              "#Budget",
-            ]}
+            columns={["Name", "#Keys", "Models", "#Price factor", "Limits", "#Spent", "#Left", "#Budget"]}
             rows={groups.map(([name, group]) => {
               const budget = budgets.get(name);
               const usd = (amount: string | undefined) => amount === undefined ? "–" : <Usd usd={amount} />;

@@ -11,7 +11,7 @@ import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { counted } from "../text.ts";
 import { Moment, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
+import { CONSOLE, CsrfField, keyPath, type Page, runForm, showPage } from "./html.tsx";
 import { findSeenKey, keyDetailPage } from "./key_page.tsx";
 import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
 
@@ -65,7 +65,7 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     const action = fields.get("action");
     const logAndRedirect = (record: ShownKey["record"], name: KeyAction["action"], members?: string): string => {
       logKeyAction(context, { action: name, record, ...(members !== undefined && { members }) });
-      return `${CONSOLE}/keys/${encodeURIComponent(record.id)}`;
+      return keyPath(record.id);
     };
     switch (action) {
       case "change": {
@@ -135,7 +135,7 @@ function KeyTable({ keys, costs }: { keys: readonly KeyWithBudget[]; costs: Read
     <Table
       columns={["Name", "Group", "State", "#This month", "#Budget", "#Spent of it", "Last used", "Expires"]}
       rows={keys.map(({ id, name, group, state, budget, last_used_at, expires_at }) => [
-        <a href={`${CONSOLE}/keys/${encodeURIComponent(id)}`}>{name}</a>,
+        <a href={keyPath(id)}>{name}</a>,
         group,
         <State state={state} />,
         <Usd usd={costs.get(id) ?? "0"} />,
@@ -180,7 +180,7 @@ function secretPage({ key, record }: ShownKey): Page {
         <p class="notice" role="status">Copy the key now: it is shown only once.</p>
         <pre id="secret">{key}</pre>
         <p>
-          <a href={`${CONSOLE}/keys/${encodeURIComponent(record.id)}`}>{record.name}</a>
+          <a href={keyPath(record.id)}>{record.name}</a>
         </p>
       </>
     ),

@@ -7,10 +7,11 @@ import { lastFailure, type TargetFailure } from "../request/attempts.ts";
 import { failureTest } from "../status/health.ts";
 import { type HealthRow, targetModelName, targetName } from "../routing/health.ts";
 import type { RouteContext } from "../server/router.ts";
+import { grouped } from "../text.ts";
 import { Count, Moment, readableRate, State, Table } from "./format.tsx";
 import { CONSOLE, CsrfField, showPage } from "./html.tsx";
 import { isTestable } from "./target_test.tsx";
-import { pricingAt } from "../catalog/catalog.ts";
+import { allPricingAt, pricingAt } from "../catalog/catalog.ts";
 import type { Pricing, TieredPrices, TimeWindow, TokenPrices } from "../catalog/price_schema.ts";
 
 /** `GET /admin/console/models`. */
@@ -152,7 +153,7 @@ function OtherPrices({ model, now }: { model: Model; now: number }): VNode {
   const lines = [
     ...(current.window === undefined ? [] : [`now: prices of the time window ${current.window}`]),
     ...otherPriceTexts(current),
-    ...(basePricing(model, now).time_windows ?? []).map(windowText),
+    ...(allPricingAt(model, now).time_windows ?? []).map(windowText),
     ...model.price_changes.filter(({ from }) => from > now).map(({ from, ...pricing }) =>
       `from ${new Date(from).toISOString().slice(0, 16).replace("T", " ")} UTC: ${tokensText(pricing)}`
     ),
@@ -170,11 +171,6 @@ function TargetNames({ targets }: { targets: readonly Target[] }): VNode {
       ))}
     </ul>
   );
-}
-
-/** Returns the current prices outside of time windows. */
-function basePricing({ pricing, price_changes }: Model, now: number): Pricing {
-  return price_changes.findLast(({ from }) => from <= now) ?? pricing;
 }
 
 function otherPriceTexts(pricing: Pricing): string[] {
@@ -196,7 +192,7 @@ function otherPriceTexts(pricing: Pricing): string[] {
 }
 
 function contextTexts({ context_tiers = [] }: TieredPrices): string[] {
-  return context_tiers.map((tier) => `above ${new Intl.NumberFormat("en").format(tier.above)} tokens: ${rates(tier)}`);
+  return context_tiers.map((tier) => `above ${grouped(tier.above)} tokens: ${rates(tier)}`);
 }
 
 function windowText({ from, until, pricing }: TimeWindow): string {

@@ -7,6 +7,7 @@ import type { RequestTexts } from "../billing/reports/requests.ts";
 import type { TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
 import type { SumFigures } from "../store/days.ts";
 import { inputTokensOf } from "../store/ledger.ts";
+import { grouped } from "../text.ts";
 import { BarChart, type ChartStep, countTick, LineChart, millisecondsTick, usdNumber, usdTick } from "./chart.tsx";
 import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
 import { requestsPath } from "./html.tsx";
@@ -201,13 +202,11 @@ function quantilesText(quantiles: Latencies["first"]): string {
   return `${millisecondsTick(quantiles.p50)} / ${millisecondsTick(quantiles.p95)}`;
 }
 
-const NUMBER = new Intl.NumberFormat("en");
-
 function latencyText({ read, isWhole }: LatencySeries): string {
   const rule = "Latencies are of answered requests: half of them took at most p50, 95 of 100 at most p95.";
-  if (isWhole) return `${rule} All ${NUMBER.format(read)} requests of the period were read.`;
+  if (isWhole) return `${rule} All ${grouped(read)} requests of the period were read.`;
   return `${rule} They are of a sample of ${
-    NUMBER.format(read)
-  } requests, spread evenly over the period; in the totals each bar ` +
-    "counts as often as it has requests.";
+    grouped(read)
+  } requests, spread evenly over the period; in the totals each ` +
+    "bar counts as often as it has requests.";
 }

@@ -9,6 +9,7 @@ import { refusedCredential } from "../server/client_tracker.ts";
 import { acceptsSignInLinks, LINK_PARAMETER, SIGN_IN_PATH, takeSignInLink } from "../access/sign_in_link.ts";
 import { requireAdmin } from "../server/console_guard.ts";
 import type { RouteContext } from "../server/router.ts";
+import { usesTls } from "./client_origin.ts";
 import { CONSOLE, htmlResponse, queryOf, redirectTo, requireSameOrigin } from "./html.tsx";
 
 /** `GET /admin/console/sign-in`: shows the form, or signs in if the query has the token of a sign-in link. */
@@ -94,15 +95,11 @@ export async function signOut(request: Request, context: RouteContext): Promise<
   return redirectTo(SIGN_IN_PATH, { "set-cookie": cookie("", request) });
 }
 
-/**
- * Returns the session cookie; an empty value removes it. It is `Secure` if the request or a proxy says that TLS is
- * used.
- */
-function cookie(value: string, { url, headers }: Pick<Request, "url" | "headers">): string {
-  const isSecure = url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
+/** Returns the session cookie; an empty value removes it. It is `Secure` if the browser uses TLS. */
+function cookie(value: string, request: Request): string {
   const maxAge = value === "" ? 0 : SESSION_MS / 1000;
   return `${SESSION_COOKIE}=${value}; Path=${CONSOLE}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${
-    isSecure ? "; Secure" : ""
+    usesTls(request) ? "; Secure" : ""
   }`;
 }
 

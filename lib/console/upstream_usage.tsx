@@ -43,8 +43,10 @@ export async function upstreamUsage(
         <ChoiceForm choice={choice} />
         <h2>By upstream</h2>
         <Table
-          columns={["Upstream", "Its model", "#Requests", "#Failed", "#Input", "#Output", "#Images"]
-            .concat(["#Cost there", "#Charged", "#Margin"])}
+          columns={[
+            ...["Upstream", "Its model", "#Requests", "#Failed", "#Input", "#Output", "#Images"],
+            ...["#Cost there", "#Charged", "#Margin"],
+          ]}
           rows={sumsByModel(sums).map((sum) => [sum.upstream, sum.model, ...figureCells(sum)])}
           total={["Total", "", ...figureCells(totalOf(sums))]}
           empty="No requests were sent to upstreams in this month."

@@ -294,15 +294,13 @@ export class Idempotency {
     else await claim.release();
   }
 
-  /** Waits for another node's answer. @returns `undefined` if the node ended without an answer */
-  async #awaitOtherNode({ scope, key, requestHash, reserve }: RepeatableRequest, stop: AbortSignal) {
+  /**
+   * Waits until another node releases its claim. Then a client that still waits looks for the answer, because reading
+   * it needs the admission of a request that has not ended.
+   */
+  async #awaitOtherNode({ scope, key }: RepeatableRequest, stop: AbortSignal): Promise<undefined> {
     for (let ms = FIRST_POLL_MS;; ms = Math.min(MAX_POLL_MS, ms * 2)) {
       await delay(ms, stop, this.#later);
-      const record = await callStore(() => this.#cache.find(scope, key, reserve));
-      if (record !== undefined) {
-        if (record.requestHash !== requestHash) throw otherRequest();
-        return replay(storedAnswer(record));
-      }
       if (!await callStore(() => this.#answers.isClaimed(scope, key))) return undefined;
     }
   }
@@ -319,7 +317,7 @@ export class Idempotency {
   /**
    * Runs the work, waits for the node that runs it, or reads the stored answer. At every moment, other requests with
    * the key find an entry in `#lookups` or `#pending`.
-   * @returns `undefined` if the work of another node had no result
+   * @returns `undefined` if another node has done the work, or given it up
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;

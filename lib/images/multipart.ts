@@ -91,16 +91,14 @@ async function readForm(
 /** RFC 2046, section 5.1.1: 1 to 70 characters, not ending with a space. */
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
-/**
- * Returns the boundary of a form.
- * @throws {GatewayError} `unsupported_media_type` for anything but a form, `invalid` for a missing or malformed boundary
- */
+/** Returns the boundary of a form. @throws {GatewayError} `invalid` for anything but a form with a valid boundary */
 function readBoundary(headers: Headers): string {
   const type = headers.get("content-type") ?? "";
   if (!/^multipart\/form-data[ \t]*(?:;|$)/i.test(type)) {
     throw new GatewayError(
-      "unsupported_media_type",
-      "Cannot read this body: send a form, with Content-Type: multipart/form-data",
+      "invalid",
+      "Cannot read the body: expected multipart/form-data with the image as a file in the field `image`; " +
+        "JSON and image URLs are not supported here",
     );
   }
   const boundary = boundaryOf(type);

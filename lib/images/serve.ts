@@ -3,12 +3,13 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import { findModel } from "../request/candidates.ts";
+import { bodyLimits } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 import { admitAndStart } from "./admit_and_start.ts";
 import { answerOnce } from "./answer_once.ts";
+import { readMultipart } from "./multipart.ts";
 import { readEdit } from "./read_edit.ts";
-import { readForm } from "./read_form.ts";
 import { readGeneration } from "./read_generation.ts";
 import { checkModelId } from "./shared_fields.ts";
 import type { ImageRequest } from "./types.ts";
@@ -66,8 +67,24 @@ async function readGenerationRequest(_client: Request, context: RouteContext): P
   return { model, request: { ...readGeneration(body, defaultsOf(context)), model: model.id } };
 }
 
+/** Longest text field of an edit, in bytes. The longest prompt takes 125 KiB. */
+const MAX_TEXT_BYTES = 256 * 1024;
+
 async function readEditRequest(client: Request, context: RouteContext): Promise<ReadRequest> {
-  const form = await readForm(client, context);
+  const { gateway, caller, body } = context;
+  const { uploads } = gateway.config.images;
+  // The bytes count against the memory for request bodies until the request has ended.
+  const form = await readMultipart(client, {
+    fileBytes: uploads.max_file_bytes,
+    totalBytes: uploads.max_upload_bytes,
+    parts: uploads.max_parts,
+    textBytes: MAX_TEXT_BYTES,
+    pace: bodyLimits(gateway.config),
+    gate: gateway.uploads,
+    keyId: caller?.keyId,
+    take: (bytes) => body.reserve(bytes),
+  });
+  body.arrived();
   const model = findModel(checkModelId(form.get("model") ?? undefined), context, "image");
   return { model, request: { ...await readEdit(form, defaultsOf(context)), model: model.id } };
 }

@@ -83,7 +83,11 @@ async function startAt(attempt: Attempt, job: ImageJob): Promise<ImageFeed> {
   // Only the target that answers decides which parameters are dropped.
   const attemptDropped = new UnsupportedParameters();
   const feed = await upstream.create({
-    ...{ request, model, target, signal, dropped: attemptDropped },
+    request,
+    model,
+    target,
+    signal,
+    dropped: attemptDropped,
     identify: (requestId) => void (meter.entry.vendorRequestId = requestId),
   });
   for (const name of attemptDropped.names) dropped.add(name);
@@ -149,15 +153,12 @@ export interface RequestWatchOptions {
 export function watchRequest({ client, drains, interrupted, totalMs }: RequestWatchOptions): RequestWatch {
   const control = new AbortController();
   const cancel = () => drains() ? undefined : control.abort(client.reason);
-  const interrupt = { handleEvent: () => control.abort(interrupted.reason) };
-  if (interrupted.aborted) interrupt.handleEvent();
+  const interrupt = () => control.abort(interrupted.reason);
+  if (interrupted.aborted) interrupt();
   else interrupted.addEventListener("abort", interrupt);
   const timer = setTimeout(() => {
-    control.abort(
-      new GatewayError("timeout", `The images were not ready within ${totalMs / 1000} s`, {
-        final: true,
-      }),
-    );
+    const message = `The images were not ready within ${totalMs / 1000} s`;
+    control.abort(new GatewayError("timeout", message, { final: true }));
   }, totalMs);
   if (client.aborted) cancel();
   client.addEventListener("abort", cancel, { once: true });

@@ -93,9 +93,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     "Make images from a description",
     generationSchema,
     answers.imageResultSchema,
-    {
-      streams: true,
-    },
+    { streams: true },
   ),
   "POST /v1/images/edits": modelOperation(
     "Edit images; `image` may be sent up to 16 times, also as `image[]`",
@@ -178,14 +176,11 @@ const OPERATIONS_WITH_QUALITY: Readonly<Record<string, Operation>> = Object.from
   }),
 );
 
-/** The configuration that the description depends on. */
-export interface DocumentOptions {
-  /** True if image requests must name their quality. */
-  needsQuality: boolean;
-}
-
-/** Builds the OpenAPI 3.1 document for clients. It does not reveal the admin API, which has a document of its own. */
-export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuality: true }): JsonObject {
+/**
+ * Builds the OpenAPI 3.1 document for clients. It does not reveal the admin API, which has a document of its own.
+ * @param needsQuality whether image requests must name their quality
+ */
+export function openapiDocument(needsQuality: boolean): JsonObject {
   return {
     openapi: "3.1.0",
     info: {
@@ -217,6 +212,6 @@ const documents = new Map<boolean, JsonObject>();
 export function serveOpenapi(request: Request, { gateway: { config } }: RouteContext): Promise<Response> {
   const needsQuality = config.images.default_quality === undefined;
   let document = documents.get(needsQuality);
-  if (document === undefined) documents.set(needsQuality, document = openapiDocument({ needsQuality }));
+  if (document === undefined) documents.set(needsQuality, document = openapiDocument(needsQuality));
   return jsonWithEtag(request, document);
 }

@@ -190,12 +190,6 @@ export const anthropicErrorSchema = z.strictObject({
   request_id: z.string(),
 });
 
-const chatUsage = z.looseObject({
-  prompt_tokens: z.number().int(),
-  completion_tokens: z.number().int(),
-  total_tokens: z.number().int(),
-});
-
 /** The answer of `/v1/chat/completions` if it is not streamed. */
 export const chatReplySchema = z.looseObject({
   id: z.string(),
@@ -211,7 +205,11 @@ export const chatReplySchema = z.looseObject({
     }),
     finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
   })),
-  usage: chatUsage,
+  usage: z.looseObject({
+    prompt_tokens: z.number().int(),
+    completion_tokens: z.number().int(),
+    total_tokens: z.number().int(),
+  }),
 });
 
 /** The answer of `/v1/responses/compact`. */

@@ -47,7 +47,7 @@ export function findRetrievalCandidates<R extends RetrievalRequest>(
     const request = read(body, model);
     return { model, request, ...candidatePrices(request, model, arrived) };
   });
-  if (kind === "embedding") { for (const { model } of candidates) requireSameSpace(model, first); }
+  for (const { model } of kind === "embedding" ? candidates : []) requireSameSpace(model, first);
   return { preferences, candidates };
 }
 

@@ -74,7 +74,11 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         meter.entry.beginAttempt(target.upstream, target);
         const dropped = new UnsupportedParameters();
         const answer = await work.call(upstream, {
-          ...{ request: candidate.request, model, target, signal, dropped },
+          request: candidate.request,
+          model,
+          target,
+          signal,
+          dropped,
           identify: (requestId) => void (meter.entry.vendorRequestId = requestId),
         });
         meter.entry.dropped = memberNames(dropped.names);

@@ -41,7 +41,7 @@ interface RetrievalEndpoint<R extends RetrievalRequest, A> {
 
 /** Answers `POST /v1/embeddings`. */
 export function createEmbeddings(client: Request, context: RouteContext): Promise<Response> {
-  return serveRetrieval<Extract<RetrievalRequest, { kind: "embeddings" }>, Embeddings>(client, context, {
+  return serveRetrieval<EmbeddingsRequest, Embeddings>(client, context, {
     name: "embeddings",
     kind: "embedding",
     check: checkEmbeddingsBody,
@@ -53,7 +53,7 @@ export function createEmbeddings(client: Request, context: RouteContext): Promis
 
 /** Answers `POST /v1/rerank`. */
 export function rerankDocuments(client: Request, context: RouteContext): Promise<Response> {
-  return serveRetrieval<Extract<RetrievalRequest, { kind: "rerank" }>, Reranking>(client, context, {
+  return serveRetrieval<RerankRequest, Reranking>(client, context, {
     name: "rerank",
     kind: "rerank",
     check: checkRerankBody,

@@ -1,6 +1,7 @@
 /** Validates responses against the description of the admin API. */
 import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
+import { publicKeySchema } from "../../lib/access/public_key.ts";
 import { adminDocument } from "../../lib/admin/openapi.ts";
 import { explanationSchema, requestPageSchema } from "../../lib/billing/reports/request_schemas.ts";
 import * as reports from "../../lib/billing/reports/schemas.ts";
@@ -28,8 +29,8 @@ const REPLIES: Readonly<Record<string, z.ZodType>> = {
   "GET /admin/v1/keys": schemas.keyListSchema,
   "POST /admin/v1/keys": schemas.shownKeySchema,
   "GET /admin/v1/keys/[key]": schemas.keyWithBudgetSchema,
-  "PATCH /admin/v1/keys/[key]": schemas.keySchema,
-  "DELETE /admin/v1/keys/[key]": schemas.keySchema,
+  "PATCH /admin/v1/keys/[key]": publicKeySchema,
+  "DELETE /admin/v1/keys/[key]": publicKeySchema,
   "POST /admin/v1/keys/[key]/rotate": schemas.shownKeySchema,
   "GET /admin/v1/budgets": reports.budgetListSchema,
   "GET /admin/v1/requests": requestPageSchema,

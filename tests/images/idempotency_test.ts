@@ -348,6 +348,32 @@ Deno.test("waiting for another node is limited in number and time, and needs the
   }
 });
 
+Deno.test("the answer of another node is read by a client that still waits", async () => {
+  const { clock, one, two } = twoNodes();
+  const first = controlled();
+  const run = one.run(request(first.work));
+  await settle();
+  const client = new AbortController();
+  const reserved: number[] = [];
+  // The meter of a request that has ended admits nothing.
+  const left = two.run(
+    request(never, { signal: client.signal, reserve: () => Promise.reject(new TypeError("ended")) }),
+  );
+  const waiting = two.run(request(never, {
+    reserve: (bytes) => {
+      reserved.push(bytes);
+      return Promise.resolve();
+    },
+  }));
+  await settle();
+  client.abort();
+  await assertRejects(() => left, DOMException);
+  first.resolve(answer("one"));
+  assertEquals(await run, answer("one"));
+  await clock.pass(1_000);
+  assertEquals([await waiting, reserved], [replayed(answer("one")), [3]]);
+});
+
 Deno.test("in random histories on one to three nodes, a request is done once per window and everyone gets the right answer", () =>
   simulateSeeds(1, rounds(300)));
 

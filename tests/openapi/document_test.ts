@@ -7,7 +7,7 @@ import { routes } from "../../routes/manifest.ts";
 import { createDescribedApp } from "../support/described_answers.ts";
 import { type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 
-const DOCUMENT = openapiDocument();
+const DOCUMENT = openapiDocument(true);
 
 /** The value at a JSON pointer within the document. */
 function at(pointer: string): Json | undefined {

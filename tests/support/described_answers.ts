@@ -24,7 +24,7 @@ interface DescribedOperation {
   responses: JsonObject;
 }
 
-const DOCUMENT = openapiDocument();
+const DOCUMENT = openapiDocument(true);
 
 const OPERATIONS: readonly DescribedOperation[] = Object.entries(DOCUMENT.paths as JsonObject).flatMap((
   [path, methods],

@@ -18,7 +18,7 @@ export interface Heavens {
  * Composes a sky that ends at `horizon`. Except by day, `height` is about how high the light stands, as a share of the
  * sky.
  */
-export function heavens(stage: Stage, { horizon, height = 0.5 }: { horizon: number; height?: number }): Heavens {
+export function heavens(stage: Stage, { horizon, height }: { horizon: number; height: number }): Heavens {
   const { width, unit, random, seed, palette } = stage;
   const { mood, light: color } = palette;
   const side = random() < 0.5 ? -1 : 1;
