@@ -5,7 +5,7 @@ import { milliseconds } from "../catalog/timeouts.ts";
 /** Schema of `resource_limits`. */
 export const resourceLimitsSchema = z.strictObject({
   json_body_bytes: z.number().int().min(1024).default(33_554_432)
-    .describe("Maximum size of a JSON body, before and after decompression, in bytes. Larger ones get 413"),
+    .describe("Maximum size of a JSON body in bytes. Larger ones get 413"),
   body_budget_bytes: z.number().int().min(1024).default(268_435_456)
     .describe(
       "Memory for the bodies of all concurrent requests, in bytes. A JSON body counts four times its size, and once from " +

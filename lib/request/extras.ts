@@ -34,14 +34,6 @@ import { GatewayError } from "../errors.ts";
 import { countOf } from "../protocols/members.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 
-/** The beta features that may be passed on to an upstream. */
-export interface Betas {
-  /** Value of the header for the upstream; `null` if it gets none. */
-  value: string | null;
-  /** Removed features, each as `anthropic-beta.NAME`. */
-  dropped: readonly string[];
-}
-
 /** The request header that names beta features. */
 export const BETAS = "anthropic-beta";
 
@@ -158,8 +150,15 @@ export class ScreenedBody implements ClientPermissions {
     }
   }
 
-  /** Returns the beta features that may be passed on to a model. @param header the client's header */
-  betasFor({ context_length }: Pick<Model, "context_length">, header: string): Betas {
+  /**
+   * Removes the beta features that may not be passed on to a model.
+   * @param header the client's header
+   * @returns the header for the upstream, `null` if it gets none, and each removed feature as `anthropic-beta.NAME`
+   */
+  betasFor(
+    { context_length }: Pick<Model, "context_length">,
+    header: string,
+  ): { value: string | null; dropped: readonly string[] } {
     const { betas } = this.#codec.extras;
     if (betas === undefined) return { value: header, dropped: [] };
     const prefixes = Object.entries(betas);

@@ -51,17 +51,15 @@ export interface StreamLoopOptions {
  */
 const MAX_CHUNK_LENGTH = 262_144;
 
-/**
- * Maximum number of characters of frames that may wait for an answer's first event. More of them commit to the target.
- */
+/** Maximum number of characters of frames that wait for an answer's first event. More commit the loop to the target. */
 const MAX_OPENING_LENGTH = 1_048_576;
 /** Memory of a frame besides its data, and of a step besides its frames, in characters. */
 const OVERHEAD_LENGTH = 100;
 
 /**
- * A timeout counts against the client, not the target, if the client delayed the answer for this share of its time
- * limit and at least this many milliseconds. A broken connection does if the client took longer than the upstream:
- * many servers close a connection that takes no data.
+ * A timeout counts against the client instead of the target if the client delayed the answer for this share of its
+ * time limit and at least this many milliseconds. A broken connection counts against the client if the client took
+ * longer than the upstream, because many servers close a connection whose data is not read.
  */
 const CLIENT_DELAY_SHARE = 0.1;
 const CLIENT_DELAY_MS = 1_000;

@@ -84,7 +84,6 @@ export function plainFacts(
   };
 }
 
-/** Returns the issuers of the signatures in a prompt. */
 function issuersIn(prompt: Prompt): Set<string> {
   const issuers = new Set<string>();
   const { plain } = prompt;

@@ -7,22 +7,15 @@ import { type Destination, translatePrompt } from "../upstreams/translation_atte
 import { checkModelRules } from "./rules.ts";
 
 /**
- * The body for an upstream, and the names of the parameters that the body lacks because the upstream has none of them.
- */
-export interface TranslatedRequest {
-  body: JsonObject;
-  dropped: readonly string[];
-}
-
-/**
  * Translates a body from the client's protocol for an upstream.
  * @param destinationOf returns the upstream for the model that the body names
+ * @returns the body for the upstream, and the names of the parameters that were left out
  * @throws {GatewayError} if the body is invalid or cannot be translated
  */
 export function translateRequest(
   request: JsonObject,
   { codec, destinationOf }: { codec: Codec; destinationOf: (model: string) => Omit<Destination, "dropped"> },
-): TranslatedRequest {
+): { body: JsonObject; dropped: readonly string[] } {
   checkBody(codec.schema, request);
   const requested = codec.readPrompt(request);
   const destination = destinationOf(requested.model);

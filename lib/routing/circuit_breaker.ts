@@ -18,14 +18,6 @@ export interface BreakerTicket {
   readonly trial?: number;
 }
 
-/** The times that a breaker stays open. */
-export interface BreakerTimes {
-  /** The first open time, in milliseconds. */
-  openMs: number;
-  /** A breaker that opens again within this time after it closed stays open for longer. In milliseconds. */
-  restMs: number;
-}
-
 /** A circuit breaker, closed at first. Times are milliseconds of a monotonic clock. */
 export class CircuitBreaker {
   /** Number of state changes so far. */
@@ -115,8 +107,14 @@ export class CircuitBreaker {
     if (this.isTrial(ticket)) this.#endTrial(now);
   }
 
-  /** Opens the breaker. @param jitter varies a time at random @returns the open time in milliseconds */
-  open(now: number, { openMs, restMs }: BreakerTimes, jitter: (ms: number) => number): number {
+  /**
+   * Opens the breaker.
+   * @param times `openMs`: the first open time; a breaker that opens again within `restMs` after it closed stays open
+   * for longer
+   * @param jitter varies a time at random
+   * @returns the open time in milliseconds
+   */
+  open(now: number, { openMs, restMs }: { openMs: number; restMs: number }, jitter: (ms: number) => number): number {
     const isSoon = this.isOpen || now - this.#closedAt < restMs;
     this.#openFactor = isSoon ? Math.min(MAX_OPEN_FACTOR, this.#openFactor + 1) : 1;
     const forMs = jitter(openMs * this.#openFactor);

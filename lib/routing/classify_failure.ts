@@ -13,14 +13,6 @@ export interface FailureClass {
   slow?: boolean;
 }
 
-/** Facts about the attempt. */
-export interface AttemptFacts {
-  /** True if work must not be done twice. Final errors end the request then. */
-  atMostOnce?: boolean;
-  /** True if the target's breaker was half-open. An error of a trial must not fail the client's request. */
-  isTrial?: boolean;
-}
-
 /** Faults after which the upstream has certainly not begun to work. */
 const FAULTS_BEFORE_WORK: ReadonlySet<Fault | undefined> = new Set<Fault>([
   "unreachable",
@@ -71,10 +63,14 @@ export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): Attem
 const NO_VERDICT: TargetOutcome = { type: "neither" };
 const FINAL: FailureClass = { outcome: NO_VERDICT, repeat: "never", next: "none" };
 
-/** Classifies an error that was thrown before the client received any part of the answer. */
+/**
+ * Classifies an error that was thrown before the client received any part of the answer.
+ * @param attempt `atMostOnce`: work must not be done twice, so final errors end the request; `isTrial`: the target's
+ * breaker was half-open, and an error of a trial must not fail the client's request
+ */
 export function classifyFailure(
   error: unknown,
-  { atMostOnce = false, isTrial = false }: AttemptFacts = {},
+  { atMostOnce = false, isTrial = false }: { atMostOnce?: boolean; isTrial?: boolean } = {},
 ): FailureClass {
   if (!(error instanceof GatewayError)) return FINAL;
   const failureClass = classifyError(error);

@@ -7,6 +7,7 @@
  * the request. It counts for all keys if other keys have failed as well, or if no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
+import type { TargetRefusal } from "../errors.ts";
 import type { StartTimer } from "../start_timer.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
 import type { HealthTracker } from "./health_tracker.ts";
@@ -83,15 +84,8 @@ export interface Permit {
   succeededAt?: number;
 }
 
-/**
- * Why a target is unavailable: its breaker is open, it has asked for a pause (`cooling`), or it refuses the gateway's
- * key (`quarantined`).
- */
-export type UnavailableReason = "open" | "cooling" | "quarantined";
-
 /** Why a target is unavailable, and for how long as far as is known, in milliseconds. */
-export interface Unavailability {
-  why: UnavailableReason;
+export interface Unavailability extends Pick<TargetRefusal, "why"> {
   waitMs: number;
 }
 

@@ -54,7 +54,7 @@ export interface AttemptOptions<T> {
   pause: (ms: number) => Promise<void>;
   /**
    * Makes one attempt. It resolves as soon as the client may receive a part of the answer: no other attempt follows.
-   * It may call `answered` before, once the answer has begun, so that a failure after that is reported second.
+   * It may call `answered` as soon as the answer has begun. A later failure is then reported in addition.
    */
   send: (attempt: Attempt, answered: () => void) => Promise<T>;
   /** Returns true if no other attempt is wanted, for example because the client has disconnected. */

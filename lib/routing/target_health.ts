@@ -12,14 +12,6 @@ import type { BreakerOptions, Permit, TargetKey } from "./health.ts";
 /** Longest pause that is accepted from a target at its limit, in milliseconds. */
 const MAX_COOL_MS = 60_000;
 
-/** Effect of a failure on the breakers of its target. */
-export interface FailureEffect {
-  /** Scopes whose breakers must open again, because a trial has failed. */
-  reopened: BreakerScope[];
-  /** Scopes with too many failures. The first whose breaker may open is opened. */
-  suspects: BreakerScope[];
-}
-
 /** Health of one target. Times are milliseconds of a monotonic clock. */
 export class TargetHealth {
   readonly target: TargetKey;
@@ -129,11 +121,13 @@ export class TargetHealth {
    * Counts a failure. A failed trial opens the breaker for all keys if no connection could be made, if the last probe
    * failed, too, or if the trial of another key has failed before. Otherwise it opens the breaker for its own key, and
    * another key gets the next trial.
+   * @returns `reopened`: scopes whose breakers must open again, because a trial has failed; `suspects`: scopes with too
+   * many failures, of which the first whose breaker may open is opened
    */
   fail(
     permit: Permit,
     { isUnreachable, now, options }: { isUnreachable: boolean; now: number; options: BreakerOptions },
-  ): FailureEffect {
+  ): { reopened: BreakerScope[]; suspects: BreakerScope[] } {
     const { key, tickets } = permit;
     const { breaker } = this.all;
     const keyScope = this.clients.findOrAdd(key, now);

@@ -164,7 +164,6 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   return await runForKey(caller?.keyId, () => routeHandler.handler(request, context));
 }
 
-/** Creates the context of a handler. */
 function createContext(
   exchange: Exchange,
   { body, params, caller, session, isUpgrade, credential }:

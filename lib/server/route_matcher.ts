@@ -22,11 +22,8 @@ export interface ServedRoute {
   readonly methods: ReadonlyMap<string, RouteHandler>;
 }
 
-/** The route of a URL. */
-export type RouteMatch = Match<ServedRoute>;
-
 /** Finds the match of a request; undefined if there is no route. @throws {GatewayError} as `readTarget` */
-export type RouteMatcher = (request: Addressed) => RouteMatch | undefined;
+export type RouteMatcher = (request: Addressed) => Match<ServedRoute> | undefined;
 
 /** Creates a matcher of the given routes. @throws {RangeError} as `createRouter` */
 export function createRouteMatcher(routes: readonly Route[], access: AccessTable): RouteMatcher {

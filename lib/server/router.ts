@@ -100,9 +100,6 @@ export interface Match<Routed> {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Finds the route of a path, given as decoded segments; returns undefined if there is none. */
-export type Router<Routed> = (segments: readonly string[]) => Match<Routed> | undefined;
-
 /** A segment of a route's path, and the name of the parameter that it stands for; undefined for a static segment. */
 interface PathPart {
   text: string;
@@ -118,11 +115,14 @@ const ANY = "~";
 const SEPARATOR = "\0";
 
 /**
- * Creates a router. Static segments take precedence over parameters, independently of the order of the list. A
- * parameter matches exactly one segment, which must not be empty.
+ * Creates a router: a function that finds the route of a path, given as decoded segments. Static segments take
+ * precedence over parameters, independently of the order of the list. A parameter matches exactly one segment, which
+ * must not be empty.
  * @throws {RangeError} if two routes match the same paths
  */
-export function createRouter<Routed extends Pick<Route, "path">>(routes: readonly Routed[]): Router<Routed> {
+export function createRouter<Routed extends Pick<Route, "path">>(
+  routes: readonly Routed[],
+): (segments: readonly string[]) => Match<Routed> | undefined {
   const patterns = new Map<string, { route: Routed; parts: readonly PathPart[] }>();
   for (const route of routes) {
     const parts = route.path.split("/").slice(1).map((text) => ({ text, name: /^\[([a-z_]+)\]$/.exec(text)?.[1] }));

@@ -136,7 +136,7 @@ export class RelayTranslator {
       if (event.type === "finish" || event.type === "error") this.#isOver = true;
     }
     if (error !== undefined) step.frames.push(...this.#machine.fail(error));
-    // Others, such as marks, are not relayed: clients would try to parse them.
+    // Frames without an object, such as the mark of the end, are not relayed: clients would try to parse them.
     else if (frame !== undefined && isObjectFrame(frame)) {
       for (const passed of this.#machine.push(frame)) step.frames.push(passed);
     }

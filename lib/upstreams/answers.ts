@@ -87,8 +87,7 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
       cause: read.cause,
     });
   }
-  // Clients cannot correct these errors: only the operator can change the key or pay. Gateways and vendors say so of
-  // other errors.
+  // A client cannot correct a fault of the key or the account. Of other errors the upstream may say that a retry fails.
   const isFinal = fault !== "status" || incoming.header("x-should-retry") === "false";
   const error = read.with({ fault, vendor, ...(isFinal && { final: true }) });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);

@@ -61,7 +61,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       headers: headersFor(call, attempt.protocol),
       body: attempt.body,
       signal,
-      // An answer that is not streamed arrives at once when it is complete.
+      // The first byte of an answer that is not streamed arrives when the whole answer is complete.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
     const incoming = await transport.send(outgoing);

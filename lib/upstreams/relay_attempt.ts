@@ -62,7 +62,7 @@ export function relayBody(
     ...quirkChanges,
     ...relay.modelEdits?.(target.model) ?? { model: JSON.stringify(target.model) },
   };
-  // Encoding 60 KB of text takes 4 µs, or 50 µs for Chinese.
+  // Bytes are spliced because encoding a text of 60 KB would take 4 µs, or 50 µs for Chinese.
   return spliceBody(body, edits);
 }
 

@@ -161,7 +161,6 @@ export function addressOf(
   return `${baseUrl}${geminiPath(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 }
 
-/** Returns the path of a Gemini model. */
 function geminiPath(model: string): string {
   return `/models/${model.split("/").map(encodeURIComponent).join("/")}`;
 }

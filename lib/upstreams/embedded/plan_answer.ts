@@ -31,10 +31,7 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
   const format = prompt.format ?? { type: "text" };
   const echoed = [turn.results, text].filter((part) => part !== undefined && part !== "").join("\n");
   const reasoning = wantsReasoning(prompt.reasoning)
-    ? {
-      text: think({ format: format.type, results: turn.results !== undefined, calls }),
-      hidden: prompt.reasoning?.display === "omitted",
-    }
+    ? { text: think(calls), hidden: prompt.reasoning?.display === "omitted" }
     : undefined;
   // Only plain text answers to prompts with `call:` directives have a text beside calls.
   const beside = format.type === "text" && directed ? echoed : "";

@@ -1,8 +1,8 @@
-/** The reasoning of the echo model: one or two sentences about what it will do, with a signature. */
+/** The reasoning of the echo model: a sentence about what it will do, with a signature. */
 import { createHash } from "node:crypto";
 import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { fromBase64Url, toBase64Url } from "../../protocols/canonical/signature.ts";
-import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../protocols/canonical/types.ts";
+import type { Message, Protocol, Reasoning, Signature } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Issuer of the embedded models' signatures. */
@@ -23,23 +23,12 @@ export function wantsReasoning(reasoning: Reasoning | undefined): boolean {
   return reasoning.mode !== undefined || reasoning.effort !== undefined;
 }
 
-/** Returns the reasoning of an answer. */
-export function think({ format, results, calls }: {
-  format: OutputFormat["type"];
-  /** True if the user's turn has results of tools. */
-  results: boolean;
-  calls: readonly { name: string }[];
-}): string {
-  if (calls.length > 0) {
-    const names = calls.slice(0, MAX_NAMED_CALLS).map(({ name }) => name).join(", ");
-    const more = calls.length - MAX_NAMED_CALLS;
-    return `The user wants tools. I will call ${names}${more > 0 ? ` and ${more} more` : ""}.`;
-  }
-  if (format === "json_schema") return "The user wants JSON. I will give the smallest that the schema allows.";
-  const sentence = results
-    ? "The tools have answered. I will repeat their results"
-    : "I will repeat the user's message";
-  return format === "json_object" ? `${sentence}, in a JSON object.` : `${sentence}.`;
+/** Returns the reasoning of an answer with these tool calls. */
+export function think(calls: readonly { name: string }[]): string {
+  if (calls.length === 0) return "I will repeat the end of the conversation, or fit it to the requested format.";
+  const names = calls.slice(0, MAX_NAMED_CALLS).map(({ name }) => name).join(", ");
+  const more = calls.length - MAX_NAMED_CALLS;
+  return `The user wants tools. I will call ${names}${more > 0 ? ` and ${more} more` : ""}.`;
 }
 
 /** Signs reasoning. The signature contains the text of the reasoning, so that clients can get it without the text. */

@@ -46,7 +46,7 @@ export function createHttpRetrieval(
       headers: { "content-type": "application/json", accept: "application/json", ...auth },
       body,
       signal: call.signal,
-      // An answer arrives at once when it is complete.
+      // The first byte arrives when the whole answer is complete.
       limits: { ...limits, firstByteMs: limits.totalMs },
     });
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[isGemini ? "gemini" : "chat"]);
@@ -110,7 +110,6 @@ const NUMBER_CHARS = 24;
 
 const CONCURRENCY = 4;
 
-/** Limits of a host. */
 interface BatchLimits {
   /** Maximum number of inputs of one request. */
   inputs: number;

@@ -23,13 +23,10 @@ Deno.test("wantsReasoning() is true if reasoning was requested", () => {
 });
 
 Deno.test("think() announces the model's actions", () => {
-  const text = (names: string[]) => think({ format: "text", results: false, calls: names.map((name) => ({ name })) });
-  assertStringIncludes(text([]), "the user's message");
+  const text = (names: string[]) => think(names.map((name) => ({ name })));
+  assertStringIncludes(text([]), "repeat the end of the conversation");
   assertStringIncludes(text(["a"]), "I will call a.");
   assertStringIncludes(text(["a", "b", "c", "d", "e"]), "I will call a, b, c and 2 more.");
-  assertStringIncludes(think({ format: "text", results: true, calls: [] }), "results");
-  assertStringIncludes(think({ format: "json_object", results: false, calls: [] }), "JSON object");
-  assertStringIncludes(think({ format: "json_schema", results: false, calls: [] }), "schema");
 });
 
 function check(block: ContentBlock, protocol: Protocol = "messages"): void {
