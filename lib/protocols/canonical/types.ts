@@ -220,6 +220,8 @@ export interface Prompt {
   sampling: Sampling;
   reasoning?: Reasoning;
   format?: OutputFormat;
+  /** Gemini: the texts of which the answer must be one. The members that ask for it are among the unknown ones. */
+  choices?: string[];
   /** Number of answers, up to `MAX_ANSWERS`; absent: one. */
   n?: number;
   stream: boolean;
