@@ -26,17 +26,20 @@ export function issueText(issue: z.core.$ZodRawIssue): string | undefined {
     case "invalid_type":
       return `Expected ${typeText(issue.expected)}${unexpected(issue)}`;
     case "invalid_value":
-      return `Expected ${issue.values.length > 1 ? "one of " : ""}${
-        issue.values.map((value) => JSON.stringify(value)).join(", ")
-      }`;
+      return valuesText(issue.values);
     case "too_small":
       return `Expected at least ${issue.minimum}${unitText(issue.origin, issue.minimum)}`;
     case "too_big":
       return `Expected at most ${issue.maximum}${unitText(issue.origin, issue.maximum)}`;
     case "invalid_union":
-      return unionText(issue.errors);
+      // A union of objects that differ in one member has the values of that member as options.
+      return issue.options === undefined ? unionText(issue.errors) : valuesText(issue.options);
   }
   return undefined;
+}
+
+function valuesText(values: readonly unknown[]): string {
+  return `Expected ${values.length > 1 ? "one of " : ""}${values.map((value) => JSON.stringify(value)).join(", ")}`;
 }
 
 /** Returns what the options of a union expect; `undefined` if an option accepts the type of the value. */

@@ -93,8 +93,10 @@ export function anthropicError(error: GatewayError): AnthropicError {
 /** Returns a text that begins with the name of the invalid member, as Anthropic's do. */
 function beginWithName(text: string, name: string): string {
   if (text.startsWith(name)) return text;
-  const [start, end] = [`Invalid value for ${name}: `, `: ${name}`];
-  if (text.startsWith(start)) return `${name}: ${text.slice(start.length)}`;
+  const end = `: ${name}`;
+  for (const start of [`Invalid value for ${name}: `, `Cannot read ${name}: `]) {
+    if (text.startsWith(start)) return `${name}: ${text.slice(start.length)}`;
+  }
   return `${name}: ${text.endsWith(end) ? text.slice(0, -end.length) : text.replace(`${end}. `, ". ")}`;
 }
 

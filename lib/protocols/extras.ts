@@ -167,10 +167,12 @@ export function extraOfTool(tool: JsonObject, { plainTools, remoteTools }: Extra
   const name = plainToolName(tool.type);
   if (remoteTools.has(name)) return { feature: "remote_mcp" };
   if (!plainTools.has(name)) return { feature: "hosted_tool", tool: name };
-  // A shell is run by the client unless it has a container at the vendor.
-  const { environment } = tool;
-  const isHosted = name === "shell" && isObject(environment) && environment.type !== "local";
-  return isHosted ? { feature: "hosted_tool", tool: name } : undefined;
+  return name === "shell" && hasContainer(tool) ? { feature: "hosted_tool", tool: name } : undefined;
+}
+
+/** Returns whether a shell has a container at the vendor. Any other shell is run by the client. */
+export function hasContainer({ environment }: JsonObject): boolean {
+  return isObject(environment) && environment.type !== "local";
 }
 
 /** Returns the feature that a member of a tool uses; undefined if it costs only tokens. */

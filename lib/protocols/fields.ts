@@ -154,7 +154,9 @@ const ENDPOINTS: ReadonlyMap<string, string> = new Map([
 
 /** Returns a hint if the body has the conversation in the member of another endpoint; otherwise "". */
 function endpointHint({ issues }: z.ZodError, body: JsonObject): string {
-  const lacksOwn = issues.some(({ path: [name], input }) => input === undefined && ENDPOINTS.has(String(name)));
+  const lacksOwn = issues.some(({ path: [name, ...inner], input }) =>
+    input === undefined && inner.length === 0 && ENDPOINTS.has(String(name))
+  );
   const [other, endpoint] = [...ENDPOINTS].find(([name]) => lacksOwn && body[name] !== undefined) ?? [];
   return other === undefined ? "" : `. A body with "${other}" belongs to ${endpoint}`;
 }

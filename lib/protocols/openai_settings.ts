@@ -12,8 +12,12 @@ import { booleanOf, objectOf, present, stringOf } from "./members.ts";
 export function readOutputFormat(format: JsonObject | undefined, schema = format): OutputFormat | undefined {
   switch (format?.type) {
     case "text":
-    case "json_object":
-      return { type: format.type };
+      return { type: "text" };
+    case "json_object": {
+      // Together, Fireworks, llama.cpp and others accept a schema here, and Instructor for JavaScript sends it.
+      const ownSchema = objectOf(format.schema);
+      return ownSchema === undefined ? { type: "json_object" } : { type: "json_schema", schema: ownSchema };
+    }
     case "json_schema":
       return {
         type: "json_schema",

@@ -30,7 +30,8 @@ export function createRouteMatcher(routes: readonly Route[], access: AccessTable
   const findRoute = createRouter(routes.map((route) => servedOf(route, access)));
   return (request) => {
     const { path, segments } = readTarget(request);
-    return findRoute(isGoogleRequest(path, request) ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
+    const isGoogles = isGoogleRequest(decodePath(path), request);
+    return findRoute(isGoogles ? [GOOGLE_BASE, ...segments.slice(1)] : withModels(segments));
   };
 }
 
@@ -103,6 +104,16 @@ const GOOGLE_BASE = "v1beta";
 /** Matches a method of Google's API at the end of a model's path. */
 const GOOGLE_METHOD = /:(?:generateContent|streamGenerateContent|countTokens)$/;
 
+/** Decodes a whole path, for comparisons; returns a path that cannot be decoded as it is. */
+function decodePath(path: string): string {
+  if (!path.includes("%")) return path;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
 /**
  * Returns true for a request of a Google client under `/v1/models`. Newer SDKs use a version of Google's API that has
  * the same path as OpenAI's list of models. Google's key header, or the method of a model, distinguishes them.
@@ -127,7 +138,7 @@ export type ErrorShape = "openai" | "anthropic" | "google";
  * have the right format, too. Nothing but the format of an error may depend on it.
  */
 export function errorShapeOf(request: Addressed): ErrorShape {
-  const path = /^https?:\/\/[^/?]*([^?]*)/i.exec(request.url)?.[1] ?? "";
+  const path = decodePath(/^https?:\/\/[^/?]*([^?]*)/i.exec(request.url)?.[1] ?? "");
   const base = /^\/(anthropic|v1beta)(?![^/#])/.exec(path)?.[1];
   if (base === "anthropic") return "anthropic";
   return base === GOOGLE_BASE || isGoogleRequest(path, request) ? "google" : "openai";

@@ -59,8 +59,9 @@ testInAll("images.edit accepts one file, several, and a mask", gateway, async ({
     prompt: "Make it blue",
     image: image(1024, 640),
     output_format: "webp",
+    n: 2,
   });
-  assertEquals(shape(one.data?.[0]?.b64_json), `webp ${SIZE}`);
+  assertEquals(one.data?.map(({ b64_json }) => shape(b64_json)), [`webp ${SIZE}`, `webp ${SIZE}`]);
   const several = await withForms(client).images.edit({
     model,
     prompt: "Put them side by side",

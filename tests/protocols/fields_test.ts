@@ -14,6 +14,7 @@ Deno.test("the error for the body of another endpoint names that endpoint", () =
     ["chat", { input: "Hi" }, "model", "/v1/responses"],
     ["chat", { model: "a/b" }, "messages", undefined],
     ["chat", { messages, input: "Hi" }, "model", undefined],
+    ["chat", { model: "a/b", messages: [{ role: "user" }] }, "messages[0].content", undefined],
     ["responses", { model: "a/b", messages }, "input", "/v1/chat/completions"],
     ["messages", { model: "a/b", max_tokens: 9, input: "Hi" }, "messages", "/v1/responses"],
     ["gemini", { model: "a/b", messages }, "contents", "/v1/chat/completions"],
@@ -25,5 +26,18 @@ Deno.test("the error for the body of another endpoint names that endpoint", () =
     assertEquals(error.message.startsWith(missing), true, error.message);
     assertEquals(error.message.includes(`POST ${endpoint}`), endpoint !== undefined, error.message);
     if (endpoint === undefined) assertEquals(error.message, missing);
+  }
+});
+
+Deno.test("the error for an unknown kind of object lists the kinds", () => {
+  const messages = [{ role: "user", content: "Hi" }];
+  const cases: [members: JsonObject, param: string, expected: string][] = [
+    [{ tools: [{ name: "f" }] }, "tools[0].type", '"function", "custom"'],
+    [{ response_format: { type: "xml" } }, "response_format.type", '"text", "json_object", "json_schema"'],
+  ];
+  for (const [members, param, expected] of cases) {
+    const body = { model: "a/b", messages, ...members };
+    const error = assertThrows(() => checkBody(CLIENT_CODECS.chat.schema, body), GatewayError);
+    assertEquals(error.message, `Invalid value for ${param}: Expected one of ${expected}`);
   }
 });

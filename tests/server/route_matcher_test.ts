@@ -159,6 +159,10 @@ Deno.test("the shape of errors follows the start of the path, whatever the Host 
   assertEquals(shapeOf("http://x/anthropic/v1", "x"), "anthropic");
   assertEquals(shapeOf("http://x/v1beta?key=x", "x"), "google");
   assertEquals(shapeOf("http://x/v1beta2/models", "x"), "openai");
+  assertEquals(shapeOf("http://x/%61nthropic/v1/messages", "x"), "anthropic");
+  assertEquals(shapeOf("http://x/%761beta/models", "x"), "google");
+  assertEquals(shapeOf("http://x/v1/models/acme/m%3AcountTokens", "x"), "google");
+  assertEquals(shapeOf("http://x/anthropic/%zz", "x"), "anthropic");
   // The server puts its own address in place of an empty host.
   assertEquals(shapeOf("http://127.0.0.1:80/anthropic/v1", ""), "anthropic");
   assertEquals(shapeOf("http://127.0.0.1:80/v1beta/models", ""), "google");
@@ -182,6 +186,7 @@ Deno.test("requests of Google's clients under /v1/models have the routes of /v1b
   assertEquals(find("/v1/models/a", google), "/v1beta/models/[provider]");
   assertEquals(find("/v1/models/a:free"), "/v1/models/[provider]");
   assertEquals(find("/v1/models/a:countTokens?key=k"), "/v1beta/models/[provider]");
+  assertEquals(find("/v1/models/a%3AcountTokens"), "/v1beta/models/[provider]");
   assertEquals(find("/v1/models?x=a:countTokens"), "/v1/models");
   assertEquals(find("/v1/modelsx", google), undefined);
   assertEquals(find("/v1beta/a/b:generateContent", google), "/v1beta/models/[provider]/[model_id]");

@@ -278,7 +278,7 @@ function fixedLimits(): string {
     ["Members of one object", `${JSON_LIMITS.keys}`],
     ["Messages or items", `${COUNTS.messages}`],
     ["Parts of one message", `${COUNTS.parts}`],
-    ["Images and files", `${COUNTS.images}`],
+    ["Images", `${COUNTS.images}`],
     ["Tools", `${COUNTS.tools}`],
     ["Stop sequences", `${COUNTS.stops}`],
   ];

@@ -122,8 +122,9 @@ function setText(block: ContentBlock, text: string): void {
 function openBlockOf(block: ContentBlock): OpenBlock {
   switch (block.type) {
     case "text":
+      return { type: "text", ...(block.separate === true && { separate: true }) };
     case "refusal":
-      return { type: block.type };
+      return { type: "refusal" };
     case "reasoning": {
       const { hidden, unknownMembers } = block;
       return {

@@ -17,32 +17,31 @@ const DEFINITIONS = ["$defs", "definitions"] as const;
  * Returns a schema of the accepted subset: objects are closed, `oneOf` becomes `anyOf`, a reference has no other
  * members, and definitions are in `$defs`. Every other keyword moves into the description, where the model can read it.
  * Idempotent. Yields after each schema.
+ * @param schema one for which `needsOpenObjects` returns false
  */
 export function structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {
   return rewrite(schema);
 }
 
 /**
- * Returns whether a schema allows anything, or has maps: objects whose members it does not name. In the accepted subset
- * the answer could only be a plain value, and a map could only be empty. Yields after each schema.
+ * Returns whether a schema, or one inside it, allows anything or is a map: an object whose members it does not name. The
+ * accepted subset has neither: every schema needs a type or values, and a map could only be empty. Yields after each
+ * schema.
  */
-export function* needsOpenObjects(schema: JsonObject): Steps<boolean> {
-  const isAnything = typeOf(schema) === undefined && typeof schema.$ref !== "string" && !hasTypeOrValues(schema);
-  return isAnything || (yield* hasMaps(schema));
-}
-
-function* hasMaps(schema: Json | undefined): Steps<boolean> {
+export function* needsOpenObjects(schema: Json | undefined): Steps<boolean> {
   yield;
-  if (!isObject(schema)) return false;
+  if (!isObject(schema)) return schema === true;
   const { properties, additionalProperties, patternProperties, items, anyOf, oneOf, allOf } = schema;
+  const type = typeOf(schema);
+  if (type === undefined && typeof schema.$ref !== "string" && !hasTypeOrValues(schema)) return true;
   const hasMembers = [properties, anyOf, oneOf, allOf].some((keyword) => keyword !== undefined);
-  const isMap = isObjectType(typeOf(schema)) && !hasMembers && additionalProperties !== false;
+  const isMap = isObjectType(type) && !hasMembers && additionalProperties !== false;
   if (isMap || patternProperties !== undefined) return true;
   if (isObject(additionalProperties) && Object.keys(additionalProperties).length > 0) return true;
   const groups = [properties, schema.$defs, schema.definitions].map((group) => isObject(group) ? group : {});
   const inner = [items, ...[anyOf, oneOf, allOf].flatMap((list) => Array.isArray(list) ? list : [])];
   for (const value of [...inner, ...groups.flatMap((group) => Object.values(group))]) {
-    if (yield* hasMaps(value)) return true;
+    if (yield* needsOpenObjects(value)) return true;
   }
   return false;
 }
@@ -71,7 +70,7 @@ function* rewrite(schema: JsonObject): Steps<JsonObject> {
   const descriptions = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
   if (moved.length > 0) descriptions.push(`{${moved.join(", ")}}`);
   return {
-    ...withTypeOrValues(written),
+    ...written,
     ...(descriptions.length > 0 && { description: descriptions.join("\n\n") }),
     ...definitions,
   };
@@ -133,13 +132,6 @@ function typeOf(
 
 function isObjectType(type: Json | undefined): boolean {
   return type === "object" || (Array.isArray(type) && type.includes("object"));
-}
-
-/** Gives a schema that allows anything the plain types: vendors require a type or values in every schema. */
-function withTypeOrValues(schema: JsonObject): JsonObject {
-  return hasTypeOrValues(schema)
-    ? schema
-    : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
 }
 
 function hasTypeOrValues(schema: JsonObject): boolean {

@@ -3,10 +3,11 @@ import type { ContentBlock, Message, Prompt, Sampling } from "../canonical/types
 import { GatewayError } from "../../errors.ts";
 import { type ContentSizes, isInteger, isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { COUNTS } from "../fields.ts";
+import { checkCount } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { readOutputFormat } from "../openai_settings.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
+import { modalityOf } from "../canonical/media.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
 import { readMessages } from "./read_messages.ts";
 import { runToEnd } from "../../scheduler.ts";
@@ -143,23 +144,15 @@ function refuseAudio(body: JsonObject): void {
 
 function limitImages(messages: readonly Message[]): void {
   let images = 0;
-  for (const { blocks } of messages) images += countMedia(blocks);
-  if (images > COUNTS.images) {
-    throw new GatewayError(
-      "invalid",
-      `Too many images and files: ${images}, at most ${COUNTS.images} are allowed`,
-      {
-        param: "messages",
-      },
-    );
-  }
+  for (const { blocks } of messages) images += countImages(blocks);
+  checkCount("images", images, "messages");
 }
 
-function countMedia(blocks: readonly ContentBlock[]): number {
-  let media = 0;
+function countImages(blocks: readonly ContentBlock[]): number {
+  let images = 0;
   for (const block of blocks) {
-    if (block.type === "tool_result") media += countMedia(block.blocks);
-    else if (block.type === "media") media++;
+    if (block.type === "tool_result") images += countImages(block.blocks);
+    else if (block.type === "media" && modalityOf(block.media, block.name) === "image") images++;
   }
-  return media;
+  return images;
 }

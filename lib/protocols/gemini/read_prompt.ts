@@ -34,6 +34,7 @@ const NO_THINKING_BUDGET = 0;
 const DYNAMIC_BUDGET = -1;
 
 const JSON_TYPE = "application/json";
+const ENUM_TYPE = "text/x.enum";
 
 /** Media types of answers that the canonical form models. A missing one means plain text. */
 const MODELLED_TYPES: ReadonlySet<string> = new Set(["", "text/plain", JSON_TYPE]);
@@ -75,6 +76,7 @@ function* readRequest(
       maxTokens: numberOf(config.maxOutputTokens),
       reasoning: readReasoning(objectOf(config.thinkingConfig)),
       format: readFormat(config),
+      choices: readChoices(config),
       n: numberOf(config.candidateCount),
       provider: objectOf(body.provider),
       fallbacks: Array.isArray(body.models) ? textsOf(body.models) : undefined,
@@ -152,6 +154,13 @@ function typeOf({ responseMimeType }: JsonObject): string {
 /** True for answers in a form that the canonical form does not model, such as `text/x.enum`. */
 function isUnmodelledType(config: JsonObject): boolean {
   return !MODELLED_TYPES.has(typeOf(config));
+}
+
+/** Reads the texts of which the answer must be one; undefined if it may be any. */
+function readChoices(config: JsonObject): string[] | undefined {
+  if (typeOf(config) !== ENUM_TYPE) return undefined;
+  const values = textsOf((objectOf(config.responseJsonSchema) ?? objectOf(config.responseSchema))?.enum);
+  return values.length === 0 ? undefined : values;
 }
 
 /** Reads the format of the answer. @throws {GatewayError} `invalid`, for two schemas */

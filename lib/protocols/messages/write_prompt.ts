@@ -8,7 +8,7 @@ import { enforcesSchemas, type WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { writeCacheMark } from "../canonical/cache_mark.ts";
-import { structuredOutputSchema } from "../canonical/structured_schema.ts";
+import { needsOpenObjects, structuredOutputSchema } from "../canonical/structured_schema.ts";
 
 /**
  * Writes the body of `POST /v1/messages`, in steps. The body of a client of this protocol is only normalized: defaults
@@ -149,15 +149,16 @@ function* writeTool(
 ): Generator<void, JsonObject> {
   if (tool.type === "hosted") return tool.value;
   if (tool.type === "custom") throw new TypeError("Cannot write a custom tool: this protocol has none");
-  const strict = tool.strict === true && enforcesSchemas(target);
-  if (tool.strict === true && !strict) target.dropped.add(PARAMETER_NAMES[prompt.protocol].strict);
   const schema = tool.parameters ?? EMPTY_SCHEMA;
+  // Schemas of clients of this protocol follow its rules already.
+  const isForeign = prompt.protocol !== "messages";
+  const strict = tool.strict === true && enforcesSchemas(target) && !(isForeign && (yield* needsOpenObjects(schema)));
+  if (tool.strict === true && !strict) target.dropped.add(PARAMETER_NAMES[prompt.protocol].strict);
   return {
     ...ownMembers(tool),
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
-    // Schemas of clients of this protocol follow its rules already.
-    input_schema: strict && prompt.protocol !== "messages" ? yield* structuredOutputSchema(schema) : schema,
+    input_schema: strict && isForeign ? yield* structuredOutputSchema(schema) : schema,
     ...(strict && { strict }),
     ...writeCacheMark(tool),
   };

@@ -16,9 +16,9 @@ import {
   moveMediaOutOfResults,
 } from "./fit_content.ts";
 import { checkCounts, fitSampling } from "./fit_sampling.ts";
-import { fitSchemas } from "./fit_schemas.ts";
+import { askForChoice, fitSchemas } from "./fit_schemas.ts";
 import { orderMessages } from "./order_messages.ts";
-import { chainMachines, dropTrailingSignatures, normalizeFinish } from "./restore_answer.ts";
+import { chainMachines, dropTrailingSignatures, markSeparateTexts, normalizeFinish } from "./restore_answer.ts";
 import { selectTools } from "./select_tools.ts";
 import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
 import { renameTools } from "./tool_names.ts";
@@ -35,6 +35,7 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   checkCounts(original, target);
   const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
   let prompt = fitSampling(original, target);
+  if (prompt.choices !== undefined && target.protocol !== "gemini") prompt = askForChoice(prompt);
   let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
   let restoreItems: (() => Machine<ReplyEvent, ReplyEvent>) | undefined;
   const hasHosted = types.has("vendor_specific") || prompt.tools.some(({ type }) => type === "hosted");
@@ -92,6 +93,7 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   }
   restores.push(normalizeFinish);
   if (original.protocol === "messages") restores.push(dropTrailingSignatures);
+  if (original.protocol === "chat" && target.protocol !== "chat") restores.push(markSeparateTexts);
   if (restoreItems !== undefined) restores.push(restoreItems);
   return {
     prompt,

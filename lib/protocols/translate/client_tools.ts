@@ -16,6 +16,7 @@ import {
 } from "../canonical/types.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
 import { isObject, type JsonObject, tryParse, writeJson } from "../../json/mod.ts";
+import { hasContainer } from "../extras.ts";
 import { objectsOf, stringOf, withoutNulls } from "../members.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 import { ANTHROPIC_CLIENT_TOOLS, type AnthropicClientTool } from "./anthropic_client_tools.ts";
@@ -85,11 +86,10 @@ function removeBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema
 }
 
 /** Returns the kind of a tool of OpenAI; undefined if the vendor runs it. */
-function kindOf({ type, environment }: JsonObject): OpenaiClientTool | undefined {
-  const isContainer = type === "shell" && isObject(environment) && environment.type !== "local";
-  return typeof type === "string" && !isContainer && Object.hasOwn(OPENAI_CLIENT_TOOLS, type)
-    ? OPENAI_CLIENT_TOOLS[type]
-    : undefined;
+function kindOf(tool: JsonObject): OpenaiClientTool | undefined {
+  const { type } = tool;
+  if (typeof type !== "string" || (type === "shell" && hasContainer(tool))) return undefined;
+  return Object.hasOwn(OPENAI_CLIENT_TOOLS, type) ? OPENAI_CLIENT_TOOLS[type] : undefined;
 }
 
 /** The functions in place of a request's tools of OpenAI. */

@@ -35,6 +35,25 @@ export function* fitSchemas(prompt: Prompt, target: AdaptTarget): Generator<void
 }
 
 /**
+ * Asks for one of the texts in words, at the end of the system prompt, because only Gemini has this format. The members
+ * that ask for it are dropped.
+ */
+export function askForChoice({ choices, ...prompt }: Prompt): Prompt {
+  const { messages } = prompt;
+  const text = "Answer with one text of this list, without quotation marks, and with nothing else:\n" +
+    JSON.stringify(choices);
+  const end = messages.findIndex(({ role }) => role !== "system");
+  const last = end < 1 ? undefined : messages[end - 1];
+  const block = last?.blocks.at(-1);
+  if (last === undefined || block?.type !== "text") {
+    return { ...prompt, messages: [{ role: "system", blocks: [{ type: "text", text }] }, ...messages] };
+  }
+  // Some servers accept only one system message, and only a string as its content.
+  const blocks = [...last.blocks.slice(0, -1), { ...block, text: `${block.text}\n\n${text}` }];
+  return { ...prompt, messages: messages.with(end - 1, { ...last, blocks }) };
+}
+
+/**
  * Returns whether schemas of tools are rewritten. OpenAI and Anthropic refuse tool arguments that are not objects, or
  * have branches at the top. Between OpenAI's two protocols nothing changes.
  */

@@ -44,7 +44,7 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
   function formatted(echoed: string): string {
     switch (format.type) {
       case "text":
-        return echoed;
+        return prompt.choices?.includes(echoed) === false ? prompt.choices[0] ?? "" : echoed;
       case "json_object":
         return writeJson({ echo: echoed });
       case "json_schema":

@@ -128,5 +128,8 @@ Deno.test("readPrompt() limits images over all messages", () => {
   const half = { role: "user", content: Array(32).fill(PICTURE) };
   const result = { role: "tool", tool_call_id: "c1", content: [PICTURE] };
   assertEquals(read(request({ messages: [half, half] })).messages.length, 2);
-  assertThrows(() => read(request({ messages: [half, half, result] })), GatewayError, "Too many images and files: 65");
+  assertThrows(() => read(request({ messages: [half, half, result] })), GatewayError, "Too many images: 65");
+  const file = { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" } };
+  const files = { role: "user", content: [file] };
+  assertEquals(read(request({ messages: [half, half, files] })).messages.length, 3, "as in the other protocols");
 });

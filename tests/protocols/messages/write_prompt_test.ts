@@ -155,12 +155,16 @@ Deno.test("writePrompt() rejects content that the protocol lacks", () => {
 
 Deno.test("writePrompt() drops what the model does not support, and names it unless it is the default", () => {
   const row = { supported_parameters: ["tools"] };
-  const strict: Partial<Prompt> = { tools: [{ ...TOOL, strict: true }] };
+  const parameters = { type: "object", properties: {} };
+  const strict: Partial<Prompt> = { tools: [{ ...TOOL, parameters, strict: true }] };
   assertEquals<unknown>(write(strict).body.tools, [
-    { name: "f", input_schema: { type: "object", additionalProperties: false }, strict: true },
+    { name: "f", input_schema: { ...parameters, additionalProperties: false }, strict: true },
   ]);
-  assertEquals(write(strict, row), {
-    body: { ...write({}).body, tools: [{ name: "f", input_schema: { type: "object" } }] },
+  const isNotStrict = { ...write({}).body, tools: [{ name: "f", input_schema: parameters }] };
+  assertEquals(write(strict, row), { body: isNotStrict, dropped: ["tools.strict"] });
+  const map = { type: "object", properties: { labels: { type: "object", additionalProperties: { type: "string" } } } };
+  assertEquals(write({ tools: [{ ...TOOL, parameters: map, strict: true }] }), {
+    body: { ...write({}).body, tools: [{ name: "f", input_schema: map }] },
     dropped: ["tools.strict"],
   });
   assertEquals(write({ sampling: { temperature: 1, topP: 1 } }, row), write({}));

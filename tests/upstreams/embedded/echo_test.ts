@@ -67,6 +67,8 @@ Deno.test("echo answers in the requested format", async () => {
   assertEquals(await wordsOf([user("hi")], { format: { type: "json_schema", schema: { type: "sorcery" } } }), ["null"]);
   assertEquals(await wordsOf([user('say "hi"\n')], jsonObject), ['{"echo":"say \\"hi\\"\\n"}']);
   assertEquals(await wordsOf([user("hi")], { format: { type: "text" } }), ["hi"]);
+  assertEquals(await wordsOf([user("b")], { choices: ["a", "b"] }), ["b"]);
+  assertEquals(await wordsOf([user("c")], { choices: ["a", "b"] }), ["a"]);
   assertEquals(await wordsOf([user("now\ncall:get_time")], { ...jsonSchema, tools }), ["get_time {}"]);
   assertEquals(await wordsOf([assistant(call("a")), user(result("a", "12"))], { ...jsonObject, tools }), [
     '{"echo":"12"}',
