@@ -49,11 +49,10 @@ export function summarizeReply({ blocks, finish, usage }: Reply, client: Protoco
   // Messages and Gemini mark a refusal by the reason only; its content is text.
   const merged = MERGING.has(client);
   const calls = blocks.flatMap((block) => block.type === "tool_call" ? [callOf(block, client)] : []);
-  const text = blocks.flatMap((block) => {
-    // Chat has one text, of which separate texts are paragraphs.
-    if (client === "chat" && block.type === "text" && block.separate === true) return ["\n\n", block.text];
-    return block.type === "text" || (merged && block.type === "refusal") ? [block.text] : [];
-  }).join("");
+  const text = blocks.flatMap((block) =>
+    block.type === "text" || (merged && block.type === "refusal") ? [block.text] : []
+  )
+    .join("");
   return {
     // In chat, some servers write white space for no content.
     text: client === "chat" && text.trim() === "" ? "" : text,

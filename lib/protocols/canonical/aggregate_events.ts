@@ -122,9 +122,8 @@ function setText(block: ContentBlock, text: string): void {
 function openBlockOf(block: ContentBlock): OpenBlock {
   switch (block.type) {
     case "text":
-      return { type: "text", ...(block.separate === true && { separate: true }) };
     case "refusal":
-      return { type: "refusal" };
+      return { type: block.type };
     case "reasoning": {
       const { hidden, unknownMembers } = block;
       return {

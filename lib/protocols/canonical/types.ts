@@ -60,8 +60,8 @@ export interface CacheMark {
 export type ContentBlock =
   & { cache?: CacheMark; unknownMembers?: UnknownMembers }
   & (
-    /** `logprobs`: the tokens of an answer's text. `separate`: as in `OpenBlock`. */
-    | { type: "text"; text: string; citations?: Citation[]; logprobs?: TokenLogprob[]; separate?: true }
+    /** `logprobs`: the tokens of an answer's text. */
+    | { type: "text"; text: string; citations?: Citation[]; logprobs?: TokenLogprob[] }
     | { type: "media"; media: Media; name?: string }
     /** `hidden`: the text was withheld or encrypted; only the signature contains it. */
     | { type: "reasoning"; text: string; hidden?: boolean; signature?: Signature }
@@ -328,8 +328,7 @@ export interface Reply extends ReplySummary {
 
 /** The known facts about a block before its text. */
 export type OpenBlock =
-  /** `separate`: the text does not continue the one before it, although it may directly follow it. */
-  | { type: "text"; separate?: true }
+  | { type: "text" }
   | { type: "reasoning"; hidden?: boolean; unknownMembers?: UnknownMembers }
   | { type: "tool_call"; id: string; name: string; custom?: boolean; namespace?: string }
   | { type: "refusal" }

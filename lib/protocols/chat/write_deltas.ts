@@ -5,7 +5,6 @@ import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from 
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
 import { withoutText, writeDetails } from "./reasoning_details.ts";
-import { separationOf } from "./write_parts.ts";
 import { hidesReasoning, keepCallSignature, writeAnnotation, writeReasoningText } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./read_tools.ts";
 
@@ -37,8 +36,6 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
   const annotations: JsonObject[] = [];
   /** Signatures of calls that follow, by call id. */
   const callSignatures = new Map<string, string>();
-  /** The last piece of the content. */
-  let lastPiece = "";
   let current: OpenBlockState | undefined;
   let roleSent = false;
   /** True if the content was sent as null, and no text, call or refusal has followed. */
@@ -89,15 +86,10 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
 
   function text(piece: string, open: OpenBlockState): JsonObject[] {
     switch (open.block.type) {
-      case "text": {
-        const isSeparate = open.block.separate === true && !open.hasDelta;
-        const separation = isSeparate ? separationOf(lastPiece, piece) : "";
-        lastPiece = piece;
+      case "text":
         needsContent = false;
-        open.start += separation.length;
-        length += separation.length + countCodePoints(piece);
-        return [...roleDelta(""), { content: separation + piece }];
-      }
+        length += countCodePoints(piece);
+        return [...roleDelta(""), { content: piece }];
       case "refusal":
         needsContent = false;
         return [...roleDelta(null), { refusal: piece }];

@@ -54,11 +54,6 @@ export function writeCall(
   return withCallSignature(written, signature);
 }
 
-/** Returns what goes between two separate texts, which become one; "" if there is white space, or nothing before. */
-export function separationOf(before: string, after: string): string {
-  return before.slice(-1).trim() === "" || after.slice(0, 1).trim() === "" ? "" : "\n\n";
-}
-
 const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],

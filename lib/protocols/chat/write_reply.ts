@@ -4,7 +4,7 @@ import { signedCallId, writeSignature } from "../canonical/signature.ts";
 import type { Citation, FinishReason, Reply, Signature, TextRange, TokenLogprob } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
-import { separationOf, writeCall } from "./write_parts.ts";
+import { writeCall } from "./write_parts.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./read_tools.ts";
 import { writeUsage } from "./chat_usage.ts";
@@ -95,9 +95,8 @@ function writeMessage(reply: Reply, context: ResponseContext): JsonObject {
   for (const block of reply.blocks) {
     switch (block.type) {
       case "text": {
-        const separation = block.separate === true ? separationOf(content, block.text) : "";
-        const start = end += separation.length;
-        content += separation + block.text;
+        const start = end;
+        content += block.text;
         if (isCited) end += countCodePoints(block.text);
         for (const citation of block.citations ?? []) {
           const annotation = writeAnnotation(citation, { start, end });

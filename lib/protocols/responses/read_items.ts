@@ -13,15 +13,13 @@ export interface ItemOrigin {
   answer: string | undefined;
   /** Number of items before this one. */
   number: number;
-  /** True if a message came before. */
-  followsMessage: boolean;
 }
 
 /** Creates the reader of an item. */
 export function itemReader(type: string, sequence: BlockSequence, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
-      return messageReader(sequence, origin);
+      return messageReader(sequence);
     case "reasoning":
       return reasoningReader(sequence, origin.issuer);
     case "function_call":

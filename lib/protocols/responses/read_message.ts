@@ -32,19 +32,12 @@ interface Part {
 /** Limit of unfinished parts that are compared with a complete one. */
 const MAX_COMPARED_PARTS = 64;
 
-/**
- * Creates the reader of a message. A part opens with its first text, but a refusal is a block even without text.
- * @param origin.followsMessage the message is not the first of its answer, so its text is separate
- */
-export function messageReader(
-  sequence: BlockSequence,
-  { followsMessage }: { followsMessage: boolean },
-): ItemReader {
+/** Creates the reader of a message. A part opens with its first text, but a refusal is a block even without text. */
+export function messageReader(sequence: BlockSequence): ItemReader {
   const parts = new Map<string, Part>();
   /** Parts with text whose complete part has not come yet. */
   const unfinished = new Set<Part>();
   let open: Part | undefined;
-  let hasOpened = false;
 
   function partAt(kind: Kind, at: Json | undefined): Part {
     const index = numberOf(at) ?? 0;
@@ -75,9 +68,7 @@ export function messageReader(
   function openPart(part: Part): void {
     if (open === part) return;
     closePart();
-    const isSeparate = followsMessage && !hasOpened && part.kind === "text";
-    hasOpened = true;
-    sequence.open(isSeparate ? { type: "text", separate: true } : { type: part.kind });
+    sequence.open({ type: part.kind });
     part.state = "open";
     open = part;
   }

@@ -67,7 +67,6 @@ export function responseItems(
   const byIndex = new Map<string, Entry>();
   const byCall = new Map<string, Entry>();
   let keptLength = 0;
-  let followsMessage = false;
   let calls = 0;
   let blocks = 0;
   let refusalIndex: number | undefined;
@@ -78,9 +77,7 @@ export function responseItems(
       issuer,
       answer: answerId(),
       number: entries.length,
-      followsMessage,
     });
-    followsMessage ||= type === "message";
     const entry: Entry = {
       // A copy: the type itself may be a slice of its event, which it would keep in memory.
       type: Buffer.from(type).toString(),

@@ -84,8 +84,7 @@ export function messageItem(kind: Kind, position: ItemPosition): { item: OutputI
   }
 
   const item: OutputItem = {
-    join: (block) =>
-      (block.type === "text" && block.separate !== true) || block.type === "refusal" ? open(block.type) : undefined,
+    join: (block) => block.type === "text" || block.type === "refusal" ? open(block.type) : undefined,
     delta(text) {
       const { part, events } = openPart();
       part.text += text;

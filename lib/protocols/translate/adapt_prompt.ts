@@ -18,7 +18,7 @@ import {
 import { checkCounts, fitSampling } from "./fit_sampling.ts";
 import { askForChoice, fitSchemas } from "./fit_schemas.ts";
 import { orderMessages } from "./order_messages.ts";
-import { chainMachines, dropTrailingSignatures, markSeparateTexts, normalizeFinish } from "./restore_answer.ts";
+import { chainMachines, dropTrailingSignatures, normalizeFinish } from "./restore_answer.ts";
 import { selectTools } from "./select_tools.ts";
 import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
 import { renameTools } from "./tool_names.ts";
@@ -93,7 +93,6 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   }
   restores.push(normalizeFinish);
   if (original.protocol === "messages") restores.push(dropTrailingSignatures);
-  if (original.protocol === "chat" && target.protocol !== "chat") restores.push(markSeparateTexts);
   if (restoreItems !== undefined) restores.push(restoreItems);
   return {
     prompt,

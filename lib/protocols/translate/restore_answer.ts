@@ -124,29 +124,3 @@ export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
     end: () => [],
   };
 }
-
-/**
- * Creates a machine for clients of chat, whose answers have one text. It marks the texts that do not continue the one
- * before them, because a call, visible reasoning or a block of the vendor comes between. Texts next to each other are
- * pieces of one: Anthropic begins a block at each citation.
- */
-export function markSeparateTexts(): Machine<ReplyEvent, ReplyEvent> {
-  let isReasoning = false;
-  let isInterrupted = false;
-  return {
-    push(event) {
-      if (event.type === "delta" && isReasoning) isInterrupted = true;
-      if (event.type !== "open") return [event];
-      const { block } = event;
-      isReasoning = block.type === "reasoning";
-      if (block.type !== "text") {
-        if (block.type === "tool_call" || block.type === "vendor_specific") isInterrupted = true;
-        return [event];
-      }
-      const isSeparate = isInterrupted;
-      isInterrupted = false;
-      return isSeparate ? [{ ...event, block: { ...block, separate: true } }] : [event];
-    },
-    end: () => [],
-  };
-}

@@ -45,24 +45,6 @@ export const REPLIES: Readonly<Record<string, Reply>> = {
     finish: "tool_use",
     usage,
   },
-  separateTexts: {
-    blocks: [
-      { type: "text", text: "Let me " },
-      { type: "text", text: "see." },
-      { type: "tool_call", id: "call_A1", name: "add", arguments: '{"x":1}' },
-      { type: "text", text: "Done 😀", separate: true },
-      {
-        type: "text",
-        text: "Oslo.",
-        separate: true,
-        citations: [{ from: "responses", value: { type: "url_citation", url: "https://example.com/1" } }],
-      },
-      { type: "text", text: " And no.\n", separate: true },
-      { type: "text", text: "End.", separate: true },
-    ],
-    finish: "tool_use",
-    usage,
-  },
   cutCall: {
     blocks: [{ type: "tool_call", id: "call_A1", name: "add", arguments: '{"x"' }],
     finish: "length",

@@ -3,7 +3,6 @@ import type { ContentBlock, FinishReason, TokenUsage } from "../../../lib/protoc
 import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeUsage } from "../../../lib/protocols/chat/chat_usage.ts";
-import { objectOf } from "../../../lib/protocols/members.ts";
 import { REPLIES } from "./replies.ts";
 import { request, responseContextOf } from "./requests.ts";
 
@@ -62,17 +61,6 @@ Deno.test("writeReply() writes messages as chat clients expect them", () => {
   for (const [name, message] of cases) {
     assertEquals(messageOf(write(name)), { role: "assistant", ...message }, name);
   }
-});
-
-Deno.test("writeReply() separates texts that do not continue each other", () => {
-  const message = objectOf(messageOf(write("separateTexts")));
-  assertEquals(message?.content, "Let me see.\n\nDone 😀\n\nOslo. And no.\nEnd.");
-  assertEquals<unknown>(message?.annotations, [
-    {
-      type: "url_citation",
-      url_citation: { start_index: 21, end_index: 26, url: "https://example.com/1", title: "" },
-    },
-  ]);
 });
 
 Deno.test("writeReply() calls a function without arguments with an empty object", () => {

@@ -75,11 +75,6 @@ export const REPLIES: ReplyCase[] = [
     output: [message(0, [text("Hi, you")])],
   },
   {
-    name: "separate texts are messages",
-    reply: { blocks: [{ type: "text", text: "Looking." }, { type: "text", text: "Done.", separate: true }], ...END },
-    output: [message(0, [text("Looking.")]), message(1, [text("Done.")])],
-  },
-  {
     name: "parallel calls between texts, one in a namespace, one without arguments",
     reply: {
       blocks: [

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { checkGrammar } from "../canonical/event_grammar.ts";
-import type { ContentBlock, Machine, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { dropTrailingSignatures, markSeparateTexts } from "../../../lib/protocols/translate/restore_answer.ts";
+import { dropTrailingSignatures } from "../../../lib/protocols/translate/restore_answer.ts";
 
 const SIGNATURE: ContentBlock = {
   type: "reasoning",
@@ -14,7 +14,8 @@ const THOUGHT: ContentBlock = { type: "reasoning", text: "Hm" };
 const TEXT: ContentBlock = { type: "text", text: "Hello" };
 const CALL: ContentBlock = { type: "tool_call", id: "c", name: "clock", arguments: "{}" };
 
-function passed(blocks: ContentBlock[], machine: Machine<ReplyEvent, ReplyEvent>): ContentBlock[] {
+function passed(blocks: ContentBlock[]): ContentBlock[] {
+  const machine = dropTrailingSignatures();
   const finish = blocks.some(({ type }) => type === "tool_call") ? "tool_use" : "end";
   const events: ReplyEvent[] = eventsOf({ blocks, finish, usage: {} }).flatMap((event) => machine.push(event));
   events.push(...machine.end());
@@ -35,19 +36,5 @@ Deno.test("dropTrailingSignatures() drops a signature after the last text, and n
     [[SIGNATURE], [SIGNATURE]],
     [[], []],
   ];
-  for (const [given, kept] of cases) assertEquals(passed(given, dropTrailingSignatures()), kept);
-});
-
-Deno.test("markSeparateTexts() marks texts after a call, visible reasoning or a block of the vendor", () => {
-  const search: ContentBlock = { type: "vendor_specific", from: "messages", value: { type: "server_tool_use" } };
-  const separate: ContentBlock = { ...TEXT, separate: true };
-  const cases: [given: ContentBlock[], marked: ContentBlock[]][] = [
-    [[TEXT, TEXT], [TEXT, TEXT]],
-    [[TEXT, CALL, TEXT, TEXT], [TEXT, CALL, separate, TEXT]],
-    [[TEXT, search, TEXT], [TEXT, search, separate]],
-    [[TEXT, THOUGHT, TEXT], [TEXT, THOUGHT, separate]],
-    [[TEXT, SIGNATURE, TEXT], [TEXT, SIGNATURE, TEXT]],
-    [[TEXT, separate], [TEXT, separate]],
-  ];
-  for (const [given, marked] of cases) assertEquals(passed(given, markSeparateTexts()), marked);
+  for (const [given, kept] of cases) assertEquals(passed(given), kept);
 });
