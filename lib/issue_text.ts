@@ -33,7 +33,7 @@ export function issueText(issue: z.core.$ZodRawIssue): string | undefined {
       return `Expected at most ${issue.maximum}${unitText(issue.origin, issue.maximum)}`;
     case "invalid_union":
       // A union of objects that differ in one member has the values of that member as options.
-      return issue.options === undefined ? unionText(issue.errors) : valuesText(issue.options);
+      return Array.isArray(issue.options) ? valuesText(issue.options) : unionText(issue.errors);
   }
   return undefined;
 }

@@ -87,7 +87,12 @@ export const LAYERS: Layers = {
   "lib/protocols/responses": PROTOCOL,
   "lib/protocols/messages": PROTOCOL,
   "lib/protocols/gemini": PROTOCOL,
-  "lib/protocols/translate": ["lib/protocols/canonical", "lib/protocols/members.ts", "lib/protocols/upstream_codec.ts"],
+  "lib/protocols/translate": [
+    "lib/protocols/canonical",
+    "lib/protocols/extras.ts",
+    "lib/protocols/members.ts",
+    "lib/protocols/upstream_codec.ts",
+  ],
   "lib/protocols/quirks": [
     "lib/catalog/model.ts",
     "lib/protocols/canonical",
