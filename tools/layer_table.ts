@@ -67,7 +67,7 @@ const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
  */
 export const LAYERS: Layers = {
   ...Object.fromEntries(GROUND.map((file) => [file, []])),
-  "lib/protocols/canonical": [],
+  "lib/protocols/canonical": ["lib/protocols/members.ts"],
   "lib/protocols": ["lib/protocols/canonical", "lib/catalog/model.ts"],
   "lib/protocols/client_codecs.ts": ["lib/protocols/canonical", "lib/protocols/codec.ts", ...PROTOCOLS],
   "lib/protocols/chat": PROTOCOL,

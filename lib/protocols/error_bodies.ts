@@ -100,11 +100,7 @@ function beginWithName(text: string, name: string): string {
 
 /** Returns an error response in OpenAI's shape. */
 export function openaiErrorReply(error: GatewayError, requestId: string): ErrorReply {
-  return {
-    status: error.status,
-    headers: { ...errorHeaders(error), "x-request-id": `req_${requestId}` },
-    body: { error: { ...openaiError(error) } },
-  };
+  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: { ...openaiError(error) } } };
 }
 
 /** Returns the status that a client of an endpoint gets. Anthropic's clients expect 529 for the kind `overloaded`. */
@@ -115,13 +111,13 @@ export function statusFor(error: GatewayError, endpoint: string): number {
 /** Returns an error response in Anthropic's shape. */
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
-  const headers = errorHeaders(error);
+  const headers = errorHeaders(error, requestId);
   // Claude Code (2.1.330) gives up if it has to wait for more than 60 s. A limit per minute may need 60.5 s, which is
   // rounded up to 61.
   if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
     status: statusFor(error, "messages"),
-    headers: { ...headers, "x-request-id": id, "request-id": id },
+    headers: { ...headers, "request-id": id },
     body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
   };
 }
@@ -129,12 +125,8 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
 /** Returns a Google error, for a response or inside a stream. */
 export function googleError(error: GatewayError): GoogleError {
   const details = googleDetails(error);
-  return {
-    code: error.status,
-    message: error.message,
-    status: NAMES[error.kind][3],
-    ...(details.length > 0 && { details }),
-  };
+  const { status: code, message, kind } = error;
+  return { code, message, status: NAMES[kind][3], ...(details.length > 0 && { details }) };
 }
 
 /**
@@ -147,38 +139,29 @@ const GIVE_UP_REASON = "INSUFFICIENT_G1_CREDITS_BALANCE";
 /** Returns the details that Google's clients read: the code, the invalid member, and whether and when to retry. */
 function googleDetails({ code, param, retryAfterMs, final, status }: GatewayError): JsonObject[] {
   const details: JsonObject[] = [];
+  const add = (type: string, members: JsonObject) => details.push({ "@type": GOOGLE_TYPE_PREFIX + type, ...members });
   if (final && (status === 429 || status === 503)) {
     const metadata = code === undefined ? {} : { metadata: { code } };
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}ErrorInfo`, reason: GIVE_UP_REASON, domain: "sluice", ...metadata });
-  } else if (code !== undefined) {
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}ErrorInfo`, reason: code.toUpperCase(), domain: "sluice" });
-  }
-  if (param !== undefined) {
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}BadRequest`, fieldViolations: [{ field: param }] });
-  }
-  if (retryAfterMs !== undefined) {
-    const retryDelay = `${Math.max(0.001, retryAfterMs / 1000)}s`;
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}RetryInfo`, retryDelay });
-  }
+    add("ErrorInfo", { reason: GIVE_UP_REASON, domain: "sluice", ...metadata });
+  } else if (code !== undefined) add("ErrorInfo", { reason: code.toUpperCase(), domain: "sluice" });
+  if (param !== undefined) add("BadRequest", { fieldViolations: [{ field: param }] });
+  if (retryAfterMs !== undefined) add("RetryInfo", { retryDelay: `${Math.max(0.001, retryAfterMs / 1000)}s` });
   return details;
 }
 
 /** Returns an error response in Google's shape. */
 export function googleErrorReply(error: GatewayError, requestId: string): ErrorReply {
-  return {
-    status: error.status,
-    headers: { ...errorHeaders(error), "x-request-id": `req_${requestId}` },
-    body: { error: { ...googleError(error) } },
-  };
+  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: { ...googleError(error) } } };
 }
 
-/** Returns the headers that tell SDKs whether and when to retry. */
-function errorHeaders(error: GatewayError): Record<string, string> {
+/** Returns the id of the request, and the headers that tell SDKs whether and when to retry. */
+function errorHeaders(error: GatewayError, requestId: string): Record<string, string> {
   const headers: Record<string, string> = { ...error.headers };
   if (error.retryAfterMs !== undefined) {
     headers["retry-after"] = String(Math.max(1, Math.ceil(error.retryAfterMs / 1000)));
     headers["retry-after-ms"] = String(Math.max(1, Math.ceil(error.retryAfterMs)));
   }
   if (error.final) headers["x-should-retry"] = "false";
+  headers["x-request-id"] = `req_${requestId}`;
   return headers;
 }

@@ -327,7 +327,7 @@ export interface Reply extends ReplySummary {
 /** The known facts about a block before its text. */
 export type OpenBlock =
   | { type: "text" }
-  | { type: "reasoning"; hidden?: boolean; unknownMembers?: UnknownMembers }
+  | { type: "reasoning"; hidden?: boolean }
   | { type: "tool_call"; id: string; name: string; custom?: boolean; namespace?: string }
   | { type: "refusal" }
   | { type: "vendor_specific"; from: Protocol; value: JsonObject };
@@ -355,6 +355,9 @@ export type ReplyEvent =
 export function deltaOf(index: number, text: string): ReplyEvent[] {
   return text === "" ? [] : [{ type: "delta", index, text }];
 }
+
+/** Changes the events of one answer: returns the events in the place of the next one. */
+export type EventTransform = (event: ReplyEvent) => ReplyEvent[];
 
 /** A synchronous state machine for a stream. Call `push` for each input, then `end` once. */
 export interface Machine<In, Out> {

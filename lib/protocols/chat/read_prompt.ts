@@ -131,28 +131,17 @@ function isForOpenRouter({ reasoning, usage, include_reasoning: includeReasoning
 }
 
 function refuseAudio(body: JsonObject): void {
-  const param = textsOf(body.modalities).includes("audio")
-    ? "modalities"
-    : objectOf(body.audio) !== undefined
-    ? "audio"
-    : undefined;
-  if (param !== undefined) {
-    throw new GatewayError("invalid", "Cannot answer with audio: this gateway returns text only", { param });
-  }
+  const asksForAudio = textsOf(body.modalities).includes("audio");
+  if (!asksForAudio && objectOf(body.audio) === undefined) return;
+  const param = asksForAudio ? "modalities" : "audio";
+  throw new GatewayError("invalid", "Cannot answer with audio: this gateway returns text only", { param });
 }
 
 function limitImages(messages: readonly Message[]): void {
-  let images = 0;
-  for (const { blocks } of messages) images += countMedia(blocks);
-  if (images > COUNTS.images) {
-    throw new GatewayError(
-      "invalid",
-      `Too many images and files: ${images}, at most ${COUNTS.images} are allowed`,
-      {
-        param: "messages",
-      },
-    );
-  }
+  const count = messages.reduce((sum, { blocks }) => sum + countMedia(blocks), 0);
+  if (count <= COUNTS.images) return;
+  const message = `Too many images and files: ${count}, at most ${COUNTS.images} are allowed`;
+  throw new GatewayError("invalid", message, { param: "messages" });
 }
 
 function countMedia(blocks: readonly ContentBlock[]): number {

@@ -39,7 +39,11 @@ export class FunctionCallReader {
    */
   read(
     call: JsonObject,
-    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: PrewrittenJson },
+    { responseId, signature, texts }: {
+      responseId: string | undefined;
+      signature: string | undefined;
+      texts: PrewrittenJson | undefined;
+    },
   ): FunctionCall {
     const name = nonEmptyStringOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");

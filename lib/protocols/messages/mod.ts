@@ -54,7 +54,7 @@ const messagesExtras: ExtrasTable = {
   },
 };
 
-export { readCountSteps } from "./read_prompt.ts";
+export { readSteps } from "./read_prompt.ts";
 export { countTokensSchema } from "./schema.ts";
 export { writeCount } from "./write_reply.ts";
 

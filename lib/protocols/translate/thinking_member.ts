@@ -6,7 +6,7 @@ import type { UnsupportedParameters } from "../canonical/unsupported_parameters.
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { numberOf } from "../members.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
 /** Types of `thinking`, and whether they ask for reasoning. */
 const WANTED: ReadonlyMap<unknown, boolean> = new Map([["enabled", true], ["adaptive", true], ["disabled", false]]);
