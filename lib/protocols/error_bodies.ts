@@ -42,32 +42,10 @@ const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]>
 
 const GOOGLE_TYPE_PREFIX = "type.googleapis.com/google.rpc.";
 
-/** The members of an OpenAI error. The SDKs' types require all four. */
-export interface OpenaiError {
-  message: string;
-  type: string;
-  param: string | null;
-  code: string | null;
-}
-
-/** The members of an Anthropic error. */
-export interface AnthropicError {
-  type: string;
-  message: string;
-  /** Present for errors about conversations that the vendor stores. Clients act upon the code. */
-  details?: { error_code: string };
-}
-
-/** The members of a Google error. */
-export interface GoogleError {
-  code: number;
-  message: string;
-  status: string;
-  details?: JsonObject[];
-}
-
-/** Returns an OpenAI error, for a response or inside a stream. */
-export function openaiError(error: GatewayError): OpenaiError {
+/** Returns an OpenAI error, for a response or inside a stream. The SDKs' types require all four members. */
+export function openaiError(
+  error: GatewayError,
+): { message: string; type: string; param: string | null; code: string | null } {
   const [type, code] = NAMES[error.kind];
   const [knownType, knownCode] = OPENAI_BY_CODE.get(error.code ?? "") ?? [];
   return {
@@ -82,10 +60,13 @@ export function openaiError(error: GatewayError): OpenaiError {
 const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed context limit/i;
 
 /** Returns an Anthropic error, for a response or inside a stream. Its text begins with the invalid member, if any. */
-export function anthropicError(error: GatewayError): AnthropicError {
+export function anthropicError(
+  error: GatewayError,
+): { type: string; message: string; details?: { error_code: string } } {
   const isTooLong = error.code === "context_length_exceeded";
   const text = isTooLong && !TOO_LONG.test(error.message) ? `prompt is too long: ${error.message}` : error.message;
   const message = isTooLong || error.param === undefined ? text : beginWithName(text, error.param);
+  // For errors about conversations that the vendor stores. Clients act upon the code.
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
   return { type: NAMES[error.kind][2], message, ...details };
 }
@@ -100,7 +81,7 @@ function beginWithName(text: string, name: string): string {
 
 /** Returns an error response in OpenAI's shape. */
 export function openaiErrorReply(error: GatewayError, requestId: string): ErrorReply {
-  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: { ...openaiError(error) } } };
+  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: openaiError(error) } };
 }
 
 /** Returns the status that a client of an endpoint gets. Anthropic's clients expect 529 for the kind `overloaded`. */
@@ -118,12 +99,12 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
   return {
     status: statusFor(error, "messages"),
     headers: { ...headers, "request-id": id },
-    body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
+    body: { type: "error", error: anthropicError(error), request_id: id },
   };
 }
 
 /** Returns a Google error, for a response or inside a stream. */
-export function googleError(error: GatewayError): GoogleError {
+export function googleError(error: GatewayError): JsonObject {
   const details = googleDetails(error);
   const { status: code, message, kind } = error;
   return { code, message, status: NAMES[kind][3], ...(details.length > 0 && { details }) };
@@ -151,7 +132,7 @@ function googleDetails({ code, param, retryAfterMs, final, status }: GatewayErro
 
 /** Returns an error response in Google's shape. */
 export function googleErrorReply(error: GatewayError, requestId: string): ErrorReply {
-  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: { ...googleError(error) } } };
+  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: googleError(error) } };
 }
 
 /** Returns the id of the request, and the headers that tell SDKs whether and when to retry. */

@@ -52,7 +52,7 @@ export interface ExtrasTable {
   lookedUp?: Readonly<Record<string, string>>;
   /** Types of items whose `tools` report what a server offers, and define no tools. */
   toolReports?: ReadonlySet<string>;
-  /** Type of a tool choice that selects a hosted tool by `name`; absent: such a choice has the type of the tool. */
+  /** Type of a tool choice that selects a hosted tool by `name`; absent: the choice has the type of the tool. */
   namedChoice?: string;
   /** Features that the header `anthropic-beta` asks for, by the prefix of their name. */
   betas?: Readonly<Record<string, Extra>>;

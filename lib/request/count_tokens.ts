@@ -12,7 +12,7 @@ import { LONG_TEXT_CHARS, runSlicedNow } from "../scheduler.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { ClientPermissions } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { checkVersion, countTokensSchema, readSteps, writeCount } from "../protocols/messages/mod.ts";
+import { checkVersion, countTokensSchema, readSteps } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
 
 /**
@@ -78,5 +78,5 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   checkBody(countTokensSchema, body.value);
   const prompt = await runSlicedNow(readSteps(body.value, countingPermissions(context)));
   findModel(prompt.model, context);
-  return jsonResponse(writeCount(await countInput(prompt, { context, body, signal: request.signal })));
+  return jsonResponse({ input_tokens: await countInput(prompt, { context, body, signal: request.signal }) });
 }

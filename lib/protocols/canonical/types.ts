@@ -78,7 +78,7 @@ export type ContentBlock =
       custom?: boolean;
       namespace?: string;
     }
-    /** `output` is as `input`, parsed from the result's texts joined by line breaks. */
+    /** `output`: as `input`, for the result's texts joined by line breaks. */
     | {
       type: "tool_result";
       callId: string;

@@ -1,11 +1,11 @@
 /** Writes the body of a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
 import { supportedEffort } from "../canonical/effort.ts";
-import { endUserId } from "../canonical/end_user_id.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, ContentBlockOf, Message, OutputFormat, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, present, stringOf } from "../members.ts";
+import { endUserId } from "../openai_settings.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import {
   type ChatWriteContext,

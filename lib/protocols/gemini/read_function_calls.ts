@@ -17,13 +17,6 @@ const SEED_LENGTH = 65_536;
 /** Hexadecimal digits of the hash in an id: 64 bits. */
 const HASH_LENGTH = 16;
 
-/** A function call of an answer. */
-export interface FunctionCall {
-  id: string;
-  name: string;
-  arguments: string;
-}
-
 /** Reads the calls of one answer. Each comes in one piece, and often without an id. */
 export class FunctionCallReader {
   readonly #ids = new Set<string>();
@@ -44,7 +37,7 @@ export class FunctionCallReader {
       signature: string | undefined;
       texts: PrewrittenJson | undefined;
     },
-  ): FunctionCall {
+  ): { id: string; name: string; arguments: string } {
     const name = nonEmptyStringOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");
     if (this.count === MAX_CALLS) {

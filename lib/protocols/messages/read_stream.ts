@@ -50,7 +50,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** Creates a reader of parsed events. `undefined` stands for one that is not JSON. */
+/** Creates a reader of parsed events. An event that is not JSON is `undefined`. */
 function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
   let events: ReplyEvent[] = [];
   let keptLength = 0;

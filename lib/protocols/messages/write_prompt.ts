@@ -21,7 +21,7 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
   const { output_config, metadata, ...own } = ownMembers(prompt);
   const maxCompletionTokens = target.row.top_provider.max_completion_tokens;
   const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), maxCompletionTokens);
-  const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
+  const { thinking, effort } = writeThinking({ prompt, target, maxTokens });
   const { format, lines } = writeFormat(prompt, target);
   const config = someOf({ ...objectOf(output_config), ...present({ effort, format }) });
   const newMetadata = someOf({ ...objectOf(metadata), ...present({ user_id: prompt.user }) });

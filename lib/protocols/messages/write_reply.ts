@@ -105,8 +105,3 @@ export function writeStartUsage(usage: TokenUsage): JsonObject {
   const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;
   return known ? writeUsage(usage) : { ...writeUsage(usage), cache_creation: null };
 }
-
-/** Writes the answer of `/v1/messages/count_tokens`. */
-export function writeCount(tokens: number): JsonObject {
-  return { input_tokens: tokens };
-}

@@ -122,7 +122,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
           frame("message_stop", {}),
         ];
       case "error":
-        return [frame("error", { error: { ...anthropicError(event.error) }, request_id: `req_${context.requestId}` })];
+        return [frame("error", { error: anthropicError(event.error), request_id: `req_${context.requestId}` })];
     }
   });
 }

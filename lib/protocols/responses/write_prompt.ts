@@ -7,10 +7,9 @@ import { splitInstructions, writeInput } from "./write_input.ts";
 import type { ResponsesWriteContext } from "./write_parts.ts";
 import { CHOICE_FORMS, insertTools, writeTools } from "./write_tools.ts";
 import { supportedEffort } from "../canonical/effort.ts";
-import { endUserId } from "../canonical/end_user_id.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { listOf, objectOf, present } from "../members.ts";
-import { writeToolChoice } from "../openai_settings.ts";
+import { endUserId, writeToolChoice } from "../openai_settings.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
 import { LOGPROBS } from "./read_prompt.ts";
 

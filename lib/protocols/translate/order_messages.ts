@@ -20,8 +20,8 @@ const NEXT_TEXT = "Your last message is finished. Continue with a new one.";
  * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
  *   message. A conversation that does not begin with the user gets a user message `.` first.
  * - An empty conversation, which every upstream refuses, gets the same message.
- * - A final assistant text that the upstream cannot continue gets a user message that asks the model to continue it; or
- *   for another message, if the client cannot want a continuation.
+ * - If the upstream cannot continue a final assistant text, a user message asks the model to continue it; or to write
+ *   another message, if the answer cannot be a continuation.
  */
 export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isOrdered(prompt.messages)) return prompt;
