@@ -80,7 +80,7 @@ const METERED = [
  */
 export const LAYERS: Layers = {
   ...Object.fromEntries(GROUND.map((file) => [file, []])),
-  "lib/protocols/canonical": [],
+  "lib/protocols/canonical": ["lib/protocols/members.ts"],
   "lib/protocols": ["lib/protocols/canonical", "lib/catalog/model.ts"],
   "lib/protocols/client_codecs.ts": ["lib/protocols/canonical", "lib/protocols/codec.ts", ...PROTOCOLS],
   "lib/protocols/chat": PROTOCOL,

@@ -224,5 +224,5 @@ function* writeImage(
 }
 
 function writeError(error: GatewayError): string {
-  return formatFrame({ event: "error", data: writeJson({ type: "error", error: { ...openaiError(error) } }) });
+  return formatFrame({ event: "error", data: writeJson({ type: "error", error: openaiError(error) }) });
 }

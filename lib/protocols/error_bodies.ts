@@ -42,32 +42,10 @@ const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]>
 
 const GOOGLE_TYPE_PREFIX = "type.googleapis.com/google.rpc.";
 
-/** The members of an OpenAI error. The SDKs' types require all four. */
-export interface OpenaiError {
-  message: string;
-  type: string;
-  param: string | null;
-  code: string | null;
-}
-
-/** The members of an Anthropic error. */
-export interface AnthropicError {
-  type: string;
-  message: string;
-  /** Present for errors about conversations that the vendor stores. Clients act upon the code. */
-  details?: { error_code: string };
-}
-
-/** The members of a Google error. */
-export interface GoogleError {
-  code: number;
-  message: string;
-  status: string;
-  details?: JsonObject[];
-}
-
-/** Returns an OpenAI error, for a response or inside a stream. */
-export function openaiError(error: GatewayError): OpenaiError {
+/** Returns an OpenAI error, for a response or inside a stream. The SDKs' types require all four members. */
+export function openaiError(
+  error: GatewayError,
+): { message: string; type: string; param: string | null; code: string | null } {
   const [type, code] = NAMES[error.kind];
   const [knownType, knownCode] = OPENAI_BY_CODE.get(error.code ?? "") ?? [];
   return {
@@ -82,10 +60,13 @@ export function openaiError(error: GatewayError): OpenaiError {
 const TOO_LONG = /prompt is too long|input length and `max_tokens` exceed context limit/i;
 
 /** Returns an Anthropic error, for a response or inside a stream. Its text begins with the invalid member, if any. */
-export function anthropicError(error: GatewayError): AnthropicError {
+export function anthropicError(
+  error: GatewayError,
+): { type: string; message: string; details?: { error_code: string } } {
   const isTooLong = error.code === "context_length_exceeded";
   const text = isTooLong && !TOO_LONG.test(error.message) ? `prompt is too long: ${error.message}` : error.message;
   const message = isTooLong || error.param === undefined ? text : beginWithName(text, error.param);
+  // For errors about conversations that the vendor stores. Clients act upon the code.
   const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
   return { type: NAMES[error.kind][2], message, ...details };
 }
@@ -102,11 +83,7 @@ function beginWithName(text: string, name: string): string {
 
 /** Returns an error response in OpenAI's shape. */
 export function openaiErrorReply(error: GatewayError, requestId: string): ErrorReply {
-  return {
-    status: error.status,
-    headers: { ...errorHeaders(error), "x-request-id": `req_${requestId}` },
-    body: { error: { ...openaiError(error) } },
-  };
+  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: openaiError(error) } };
 }
 
 /** Returns the status that a client of an endpoint gets. Anthropic's clients expect 529 for the kind `overloaded`. */
@@ -117,26 +94,22 @@ export function statusFor(error: GatewayError, endpoint: string): number {
 /** Returns an error response in Anthropic's shape. */
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
-  const headers = errorHeaders(error);
+  const headers = errorHeaders(error, requestId);
   // Claude Code (2.1.330) gives up if it has to wait for more than 60 s. A limit per minute may need 60.5 s, which is
   // rounded up to 61.
   if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
     status: statusFor(error, "messages"),
-    headers: { ...headers, "x-request-id": id, "request-id": id },
-    body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
+    headers: { ...headers, "request-id": id },
+    body: { type: "error", error: anthropicError(error), request_id: id },
   };
 }
 
 /** Returns a Google error, for a response or inside a stream. */
-export function googleError(error: GatewayError): GoogleError {
+export function googleError(error: GatewayError): JsonObject {
   const details = googleDetails(error);
-  return {
-    code: error.status,
-    message: error.message,
-    status: NAMES[error.kind][3],
-    ...(details.length > 0 && { details }),
-  };
+  const { status: code, message, kind } = error;
+  return { code, message, status: NAMES[kind][3], ...(details.length > 0 && { details }) };
 }
 
 /**
@@ -149,38 +122,29 @@ const GIVE_UP_REASON = "INSUFFICIENT_G1_CREDITS_BALANCE";
 /** Returns the details that Google's clients read: the code, the invalid member, and whether and when to retry. */
 function googleDetails({ code, param, retryAfterMs, final, status }: GatewayError): JsonObject[] {
   const details: JsonObject[] = [];
+  const add = (type: string, members: JsonObject) => details.push({ "@type": GOOGLE_TYPE_PREFIX + type, ...members });
   if (final && (status === 429 || status === 503)) {
     const metadata = code === undefined ? {} : { metadata: { code } };
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}ErrorInfo`, reason: GIVE_UP_REASON, domain: "sluice", ...metadata });
-  } else if (code !== undefined) {
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}ErrorInfo`, reason: code.toUpperCase(), domain: "sluice" });
-  }
-  if (param !== undefined) {
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}BadRequest`, fieldViolations: [{ field: param }] });
-  }
-  if (retryAfterMs !== undefined) {
-    const retryDelay = `${Math.max(0.001, retryAfterMs / 1000)}s`;
-    details.push({ "@type": `${GOOGLE_TYPE_PREFIX}RetryInfo`, retryDelay });
-  }
+    add("ErrorInfo", { reason: GIVE_UP_REASON, domain: "sluice", ...metadata });
+  } else if (code !== undefined) add("ErrorInfo", { reason: code.toUpperCase(), domain: "sluice" });
+  if (param !== undefined) add("BadRequest", { fieldViolations: [{ field: param }] });
+  if (retryAfterMs !== undefined) add("RetryInfo", { retryDelay: `${Math.max(0.001, retryAfterMs / 1000)}s` });
   return details;
 }
 
 /** Returns an error response in Google's shape. */
 export function googleErrorReply(error: GatewayError, requestId: string): ErrorReply {
-  return {
-    status: error.status,
-    headers: { ...errorHeaders(error), "x-request-id": `req_${requestId}` },
-    body: { error: { ...googleError(error) } },
-  };
+  return { status: error.status, headers: errorHeaders(error, requestId), body: { error: googleError(error) } };
 }
 
-/** Returns the headers that tell SDKs whether and when to retry. */
-function errorHeaders(error: GatewayError): Record<string, string> {
+/** Returns the id of the request, and the headers that tell SDKs whether and when to retry. */
+function errorHeaders(error: GatewayError, requestId: string): Record<string, string> {
   const headers: Record<string, string> = { ...error.headers };
   if (error.retryAfterMs !== undefined) {
     headers["retry-after"] = String(Math.max(1, Math.ceil(error.retryAfterMs / 1000)));
     headers["retry-after-ms"] = String(Math.max(1, Math.ceil(error.retryAfterMs)));
   }
   if (error.final) headers["x-should-retry"] = "false";
+  headers["x-request-id"] = `req_${requestId}`;
   return headers;
 }

@@ -52,7 +52,7 @@ export interface ExtrasTable {
   lookedUp?: Readonly<Record<string, string>>;
   /** Types of items whose `tools` report what a server offers, and define no tools. */
   toolReports?: ReadonlySet<string>;
-  /** Type of a tool choice that selects a hosted tool by `name`; absent: such a choice has the type of the tool. */
+  /** Type of a tool choice that selects a hosted tool by `name`; absent: the choice has the type of the tool. */
   namedChoice?: string;
   /** Features that the header `anthropic-beta` asks for, by the prefix of their name. */
   betas?: Readonly<Record<string, Extra>>;
@@ -118,9 +118,6 @@ export function otherLimits(own: readonly string[]): ExtrasTable["members"] {
 /** Characters that only unusual spellings of a name have. Few requests have any. */
 const UNUSUAL_CHARACTER = /[A-Z\u0080-\uffff]/;
 
-/** Today's names of tools, by their older names. */
-const RENAMED_TOOLS: ReadonlyMap<string, string> = new Map([["web_search_preview", "web_search"]]);
-
 /**
  * Returns the usage with the service tier and the calls of hosted tools that the answer reports.
  * @param requestedTier a tier at the default price is added only if the client requested another
@@ -157,7 +154,7 @@ export function sendContent(member: string): string {
 /** Returns the plain name of a tool: its type without the date, such as `web_search` for `web_search_20250305`. */
 function plainToolName(type: string): string {
   const plain = type.replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, "");
-  return RENAMED_TOOLS.get(plain) ?? plain;
+  return plain === "web_search_preview" ? "web_search" : plain;
 }
 
 /** Returns the feature that a tool uses; undefined if it costs only tokens. */

@@ -30,6 +30,11 @@ export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue
   };
 }
 
+/** Returns the error option of a union. Its message says what is expected if the discriminating member is wrong. */
+export function expecting(what: string): { error: (issue: { code?: string }) => string | undefined } {
+  return { error: ({ code }) => code === "invalid_union" ? `Expected ${what}` : undefined };
+}
+
 /** A token count of at least 1. */
 export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
 
@@ -111,7 +116,6 @@ export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
 /** Fallback models (`models`), an extension of OpenRouter. */
 export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
 
-/** Validators of whole bodies, by schema. */
 const bodyValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
 /** Checks a request body without copying it. @throws {GatewayError} `invalid`, naming the first invalid member */
@@ -125,7 +129,6 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
   }
 }
 
-/** Validators of bodies without their contents, by schema. */
 const headValidators = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**

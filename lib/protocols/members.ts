@@ -53,6 +53,11 @@ export function textsOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
+/** Returns the texts of content parts, which are objects with a member `text`. */
+export function partTexts(parts: Json | undefined): string[] {
+  return objectsOf(parts).map(({ text }) => stringOf(text) ?? "");
+}
+
 /** The type of an object without its undefined members: members that may be undefined are optional. */
 type Present<T> =
   & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }

@@ -1,6 +1,7 @@
 /**
  * Reads and writes settings of requests that have nearly the same form in OpenAI's two protocols, chat and responses.
  */
+import { hash } from "node:crypto";
 import type { OutputFormat, Tool, ToolChoice } from "./canonical/types.ts";
 import type { Json, JsonObject } from "../json/mod.ts";
 import { booleanOf, objectOf, present, stringOf } from "./members.ts";
@@ -45,6 +46,14 @@ export function readFunction(value: JsonObject): Extract<Tool, { type: "function
       strict: booleanOf(value.strict),
     }),
   };
+}
+
+/** Length of the longest id of an end user that OpenAI accepts. */
+const MAX_USER_LENGTH = 64;
+
+/** Returns the id of an end user; for a longer one than OpenAI accepts, its SHA-256 hash in hexadecimal digits. */
+export function endUserId(user: string): string {
+  return user.length > MAX_USER_LENGTH ? hash("sha256", user) : user;
 }
 
 /** The forms of a tool choice that differ between the two protocols. */

@@ -30,33 +30,29 @@ export function plainSizes(
   };
 }
 
-/** Messages and tools that are decoded once, at the first access. */
-interface LazyContents {
-  readonly decode: () => Contents;
-  decoded?: Contents;
-}
+/** Returns messages and tools, which are decoded at the first call. */
+type ReadContents = () => Contents;
 
-function decodedOf(contents: LazyContents): Contents {
-  return contents.decoded ??= contents.decode();
-}
-
-/** The member with the contents of a prompt. Spread copies lack it: they have messages and tools as usual members. */
+/**
+ * The member with the function that returns the contents of a prompt. Spread copies lack it: they have messages and tools
+ * as usual members.
+ */
 const CONTENTS = Symbol("contents");
 
 /**
  * The getters of all prompts. They are shared because V8 keeps the getters of a hidden class: closures would keep a
  * request in memory until the next full collection.
  */
-const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = {
+const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: ReadContents }> = {
   messages: {
     get() {
-      return decodedOf(this[CONTENTS]).messages;
+      return this[CONTENTS]().messages;
     },
     enumerable: true,
   },
   tools: {
     get() {
-      return decodedOf(this[CONTENTS]).tools;
+      return this[CONTENTS]().tools;
     },
     enumerable: true,
   },
@@ -67,10 +63,11 @@ type Settings = Omit<Prompt, keyof Contents>;
 
 /** Turns `settings` into a prompt whose messages and tools are decoded at the first access, and returns it. */
 export function plainPrompt(settings: Settings, plain: PlainSizes, decode: () => Contents): Prompt {
-  return withContents(settings, plain, { decode });
+  let decoded: Contents | undefined;
+  return withContents(settings, plain, () => decoded ??= decode());
 }
 
-function withContents(settings: Settings, plain: PlainSizes, contents: LazyContents): Prompt {
+function withContents(settings: Settings, plain: PlainSizes, contents: ReadContents): Prompt {
   Object.defineProperty(settings, CONTENTS, { value: contents });
   Object.defineProperty(settings, "plain", { value: plain });
   Object.defineProperties(settings, GETTERS);
@@ -79,7 +76,7 @@ function withContents(settings: Settings, plain: PlainSizes, contents: LazyConte
 
 /** Returns a copy of a prompt with some members replaced, or removed if `undefined`. Decodes nothing. */
 export function withSettings(
-  prompt: Prompt & { [CONTENTS]?: LazyContents },
+  prompt: Prompt & { [CONTENTS]?: ReadContents },
   changes: { [Name in keyof Settings]?: Settings[Name] | undefined },
 ): Prompt {
   const { plain, [CONTENTS]: contents } = prompt;

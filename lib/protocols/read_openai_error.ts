@@ -19,38 +19,22 @@ interface ErrorBody {
   isModerated: boolean;
 }
 
-/** Status by error code or type, for errors inside an answer whose HTTP status is not that of the error. */
-const CODE_STATUS: ReadonlyMap<string, number> = new Map([
-  ["rate_limit_exceeded", 429],
-  ["rate_limit_error", 429],
-  ["too_many_requests", 429],
-  ["slow_down", 429],
-  ["tokens", 429],
-  ["requests", 429],
-  ["overloaded", 503],
-  ["overloaded_error", 503],
-  ["server_is_overloaded", 503],
-  ["service_unavailable_error", 503],
-  ["provider_overloaded", 503],
-  ["timeout", 504],
-  ["authentication", 401],
-  ["authentication_error", 401],
-  ["invalid_api_key", 401],
-  ["permission_denied", 403],
-  ["permission_error", 403],
-  ["not_found", 404],
-  ["model_not_found", 404],
-  ["payload_too_large", 413],
-  ["request_too_large", 413],
-  ["invalid_request", 400],
-  ["invalid_request_error", 400],
-  ["invalid_prompt", 400],
-  ["context_length_exceeded", 400],
-  ["content_policy_violation", 400],
-  ["bio_policy", 400],
-  ["misalignment_policy_violation", 400],
-  ["BadRequestError", 400],
-]);
+/** Error codes and types by status, for errors inside an answer whose HTTP status is not that of the error. */
+const CODES_BY_STATUS: Readonly<Record<number, string>> = {
+  400: "invalid_request invalid_request_error invalid_prompt context_length_exceeded content_policy_violation " +
+    "bio_policy misalignment_policy_violation BadRequestError",
+  401: "authentication authentication_error invalid_api_key",
+  403: "permission_denied permission_error",
+  404: "not_found model_not_found",
+  413: "payload_too_large request_too_large",
+  429: "rate_limit_exceeded rate_limit_error too_many_requests slow_down tokens requests",
+  503: "overloaded overloaded_error server_is_overloaded service_unavailable_error provider_overloaded",
+  504: "timeout",
+};
+
+const CODE_STATUS: ReadonlyMap<string, number> = new Map(
+  Object.entries(CODES_BY_STATUS).flatMap(([status, codes]) => codes.split(" ").map((code) => [code, Number(status)])),
+);
 
 /** Codes of an account without credit, for which a retry cannot help. */
 const NO_CREDIT_CODES: ReadonlySet<string> = new Set([
@@ -205,10 +189,7 @@ function messageOf(value: Json | undefined): string | undefined {
     const location = Array.isArray(issue.loc) ? issue.loc.filter((part) => part !== "body").map(String).join(".") : "";
     return text === undefined ? [] : [location === "" ? text : `${location}: ${text}`];
   });
-  return messages.length > 0 ? messages.join("; ") : messageText(value);
-}
-
-function messageText(value: Json | undefined): string | undefined {
+  if (messages.length > 0) return messages.join("; ");
   const inner = objectOf(value);
   return plainText(stringOf(inner?.detail) ?? stringOf(inner?.message) ?? "");
 }

@@ -61,6 +61,11 @@ export interface WriteTarget {
   dropped: UnsupportedParameters;
 }
 
+/** The target of a prompt and its protocol. */
+export interface AdaptTarget extends WriteTarget {
+  protocol: Protocol;
+}
+
 /** True if the model supports structured output. */
 export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
   return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));

@@ -33,12 +33,9 @@ function pageMessage(text: string): string | undefined {
   return /^<(?:!doctype html|html)\b/i.test(start) ? "HTML page" : "";
 }
 
-/** The status of an answer that has an error inside. */
-const ANSWERED = 200;
-
-/** Adds the vendor's own words to an error inside an answer. */
+/** Adds the vendor's own words to an error inside an answer, whose status is 200. */
 export function errorInside(body: Json, error: GatewayError): GatewayError {
-  return error.with({ vendor: describeVendorError(ANSWERED, body) });
+  return error.with({ vendor: describeVendorError(200, body) });
 }
 
 /** The code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */

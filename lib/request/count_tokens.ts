@@ -12,7 +12,7 @@ import { LONG_TEXT_CHARS, runSlicedNow } from "../scheduler.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { ClientPermissions } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { checkVersion, countTokensSchema, readCountSteps, writeCount } from "../protocols/messages/mod.ts";
+import { checkVersion, countTokensSchema, readSteps } from "../protocols/messages/mod.ts";
 import { findModel } from "./candidates.ts";
 
 /**
@@ -76,7 +76,7 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   checkVersion(request.headers.get("anthropic-version"));
   const body = await context.readJson();
   checkBody(countTokensSchema, body.value);
-  const prompt = await runSlicedNow(readCountSteps(body.value, countingPermissions(context)));
+  const prompt = await runSlicedNow(readSteps(body.value, countingPermissions(context)));
   findModel(prompt.model, context);
-  return jsonResponse(writeCount(await countInput(prompt, { context, body, signal: request.signal })));
+  return jsonResponse({ input_tokens: await countInput(prompt, { context, body, signal: request.signal }) });
 }

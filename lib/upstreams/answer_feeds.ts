@@ -3,7 +3,7 @@
  * (translated).
  */
 import { eventsOf, lengthOf } from "../protocols/canonical/aggregate_events.ts";
-import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { EventTransform, Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { SseReader } from "../server/sse.ts";
 import { parseDocument } from "../json/mod.ts";
@@ -178,11 +178,11 @@ export function relayFeed(
   };
 }
 
-/** State machines that turn an upstream's frames into canonical events. */
+/** The steps that turn an upstream's frames into canonical events. */
 export interface EventTranslation {
   reader: Machine<Frame, ReplyEvent>;
   /** Reverses in the answer what `adaptPrompt` changed in the prompt. */
-  restore: Machine<ReplyEvent, ReplyEvent>;
+  restore: EventTransform;
   estimator: UsageEstimator;
   /** Returns an error of the upstream with the client's names of parameters. */
   inClientTerms(error: GatewayError): GatewayError;
@@ -241,10 +241,7 @@ export function translatedFeed(
   function pass(frames: readonly Frame[]): ReplyEvent[] | Promise<ReplyEvent[]> | undefined {
     const events: ReplyEvent[] = [];
     for (const frame of frames) restoreAll(reader.push(frame), events);
-    if (ended) {
-      restoreAll(reader.end(), events);
-      events.push(...restore.end());
-    }
+    if (ended) restoreAll(reader.end(), events);
     const isTooLong = textLength > MAX_ANSWER_TEXT || length > MAX_ANSWER_LENGTH;
     if (isTooLong && events.at(-1)?.type !== "finish") {
       const error = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
@@ -265,7 +262,7 @@ export function translatedFeed(
     for (const event of read) {
       if ("index" in event) length += lengthOf(event);
       if (event.type === "delta") textLength += event.text.length;
-      for (const restored of restore.push(event)) out.push(restored);
+      for (const restored of restore(event)) out.push(restored);
     }
   }
 
@@ -313,11 +310,8 @@ function* splitTexts(events: readonly ReplyEvent[]): Generator<ReplyEvent[], voi
 }
 
 /** Returns the events of a whole answer. `restore` reverses what `adaptPrompt` changed. */
-export function restored(reply: Reply, restore: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
-  const events: ReplyEvent[] = [];
-  for (const event of eventsOf(reply)) events.push(...restore.push(event));
-  events.push(...restore.end());
-  return events;
+export function restored(reply: Reply, restore: EventTransform): ReplyEvent[] {
+  return eventsOf(reply).flatMap(restore);
 }
 
 /** Returns a feed that gives a whole answer in one read. */

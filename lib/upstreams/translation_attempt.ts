@@ -3,7 +3,7 @@
  */
 import type { GatewayError } from "../errors.ts";
 import { inClientTerms } from "../protocols/canonical/client_parameter_names.ts";
-import type { Machine, Prompt, Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
+import type { EventTransform, Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { runSlicedNow, runToEnd } from "../scheduler.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
@@ -22,11 +22,11 @@ export interface Destination extends Omit<WriteTarget, "dialect"> {
   quirk: Quirk;
 }
 
-/** A request body, and the state machines that reverse the adaptations in the answer. */
+/** A request body, and the transforms that reverse the adaptations in the answer. */
 export interface Translation {
   body: JsonObject;
-  /** Creates the machine that reverses the adaptations in the events of an answer. */
-  restore: () => Machine<ReplyEvent, ReplyEvent>;
+  /** Creates the transform that reverses the adaptations in the events of an answer. */
+  restore: () => EventTransform;
   /** Output limit in tokens that the gateway must enforce, as in `AdaptedPrompt.limit`; absent if there is none. */
   limit?: number;
 }

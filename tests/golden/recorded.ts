@@ -49,5 +49,5 @@ export function readEvents({ protocol, frames }: Pick<RecordedStream, "protocol"
   const grammar = checkGrammar();
   const read = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
   const restore = normalizeFinish();
-  return [...read.flatMap((event) => grammar.push(event)), ...grammar.end()].flatMap((event) => restore.push(event));
+  return [...read.flatMap((event) => grammar.push(event)), ...grammar.end()].flatMap((event) => restore(event));
 }

@@ -93,33 +93,33 @@ Deno.test("log probabilities of reasoning are not those of the text", () => {
 Deno.test("tokens of a stop sequence that the gateway enforces are cut with it", () => {
   const replies = [events("chat", CHAT_STREAM), eventsOf(aggregateEvents(events("chat", CHAT_STREAM)))];
   for (const reply of replies) {
-    const machine = enforceStopSequences(["you"]);
-    const [block] = aggregateEvents(reply.flatMap((event) => machine.push(event))).blocks;
+    const transform = enforceStopSequences(["you"]);
+    const [block] = aggregateEvents(reply.flatMap((event) => transform(event))).blocks;
     assertEquals(block, { type: "text", text: "Hi ", logprobs: [HI] });
   }
   // The stop sequence begins in one delta and ends in the next.
   const token = (text: string) => ({ token: text, logprob: 0, bytes: null, top_logprobs: [] });
   const pieces = ["One", " two", " th", "ree", "!"];
   for (const [stop, text] of [["three", "One two "], ["two th", "One "], ["four", "One two three!"]] as const) {
-    const machine = enforceStopSequences([stop]);
+    const transform = enforceStopSequences([stop]);
     const [block] = aggregateEvents([
-      ...machine.push({ type: "open", index: 0, block: { type: "text" } }),
+      ...transform({ type: "open", index: 0, block: { type: "text" } }),
       ...pieces.flatMap((piece) => [
-        ...machine.push({ type: "logprobs", index: 0, tokens: [token(piece)] }),
-        ...machine.push({ type: "delta", index: 0, text: piece }),
+        ...transform({ type: "logprobs", index: 0, tokens: [token(piece)] }),
+        ...transform({ type: "delta", index: 0, text: piece }),
       ]),
-      ...machine.push({ type: "close", index: 0 }),
-      ...machine.push({ type: "finish", reason: "end", usage: {} }),
+      ...transform({ type: "close", index: 0 }),
+      ...transform({ type: "finish", reason: "end", usage: {} }),
     ]).blocks;
     const kept = pieces.filter((_, index) => pieces.slice(0, index + 1).join("").length <= text.length);
     assertEquals(block, { type: "text", text, logprobs: kept.map(token) });
   }
   // Tokens that are not spelled like their text do not wait for its end.
-  const machine = enforceStopSequences(["four"]);
-  machine.push({ type: "open", index: 0, block: { type: "text" } });
+  const transform = enforceStopSequences(["four"]);
+  transform({ type: "open", index: 0, block: { type: "text" } });
   const sent = Array.from({ length: 9 }, () => [
-    ...machine.push({ type: "logprobs", index: 0, tokens: [token("bytes:\\x65")] }),
-    ...machine.push({ type: "delta", index: 0, text: "e" }),
+    ...transform({ type: "logprobs", index: 0, tokens: [token("bytes:\\x65")] }),
+    ...transform({ type: "delta", index: 0, text: "e" }),
   ]).flat();
   assertEquals(sent.filter(({ type }) => type === "logprobs").length, 8);
 });

@@ -53,10 +53,10 @@ function outcome(from: Protocol, to: string, body: JsonObject): string {
 
 /** True if the gateway itself ends an answer at END. */
 function stopsAtEnd(restore: ReturnType<typeof crossRequest>["restore"]): boolean {
-  const machine = restore();
-  machine.push({ type: "start" });
-  machine.push({ type: "open", index: 0, block: { type: "text" } });
-  return machine.push({ type: "delta", index: 0, text: "at the END of it" }).some(({ type }) => type === "finish");
+  const transform = restore();
+  transform({ type: "start" });
+  transform({ type: "open", index: 0, block: { type: "text" } });
+  return transform({ type: "delta", index: 0, text: "at the END of it" }).some(({ type }) => type === "finish");
 }
 
 Deno.test("the recorded members cover the whole schema", () => {

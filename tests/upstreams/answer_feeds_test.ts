@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Machine, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
+import type { EventTransform, Machine, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { translatedFeed } from "../../lib/upstreams/answer_feeds.ts";
 import { runForKey } from "../../lib/scheduler.ts";
@@ -19,9 +19,9 @@ const READER: Machine<Frame, ReplyEvent> = {
 /** A translated answer whose upstream sends what `read` returns; true at its end. */
 function feedOf(
   read: () => string | undefined,
-  { reader = READER, restore = { push: (event) => [event], end: () => [] } }: {
+  { reader = READER, restore = (event) => [event] }: {
     reader?: Machine<Frame, ReplyEvent>;
-    restore?: Machine<ReplyEvent, ReplyEvent>;
+    restore?: EventTransform;
   } = {},
 ): EventFeed {
   return translatedFeed(
@@ -93,7 +93,7 @@ Deno.test("an answer whose signatures are too long is cut, even while they are h
       ],
       end: () => [],
     },
-    restore: { push: () => [], end: () => [] },
+    restore: () => [],
   });
   const events = await feed.read();
   assert(events?.[0]?.type === "error" && events[0].error.fault === "oversized");

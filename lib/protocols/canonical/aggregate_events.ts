@@ -3,6 +3,7 @@ import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { cutAnswerError } from "../../errors.ts";
 import { inputUsage } from "./input_tokens.ts";
 import { addTokens } from "./logprobs.ts";
+import { present } from "../members.ts";
 
 /** Collects a reply while its events arrive. */
 export class ReplyAggregator {
@@ -42,10 +43,10 @@ export class ReplyAggregator {
       }
       case "finish":
         this.#reply = {
-          ...(this.#id !== undefined && { id: this.#id }),
+          ...present({ id: this.#id }),
           blocks: this.#blocks,
           finish: event.reason,
-          ...(event.stopSequence !== undefined && { stopSequence: event.stopSequence }),
+          ...present({ stopSequence: event.stopSequence }),
           usage: event.usage,
         };
         break;
@@ -54,16 +55,9 @@ export class ReplyAggregator {
     }
   }
 
-  /** Adds several events. @throws as `push` */
-  pushAll(events: readonly ReplyEvent[]): void {
-    for (const event of events) this.push(event);
-  }
-
   /** Returns the whole reply. @throws {GatewayError} `upstream`, if the stream was cut short */
   end(): Reply {
-    if (this.#reply === undefined) {
-      throw cutAnswerError();
-    }
+    if (this.#reply === undefined) throw cutAnswerError();
     return this.#reply;
   }
 }
@@ -77,10 +71,7 @@ export function aggregateEvents(events: Iterable<ReplyEvent>): Reply {
 
 /** Returns the events of a whole reply, with one delta for each block with text. */
 export function eventsOf(reply: Reply): ReplyEvent[] {
-  const usage = inputUsage(reply.usage);
-  const events: ReplyEvent[] = [
-    { type: "start", ...(reply.id !== undefined && { id: reply.id }), ...(usage !== undefined && { usage }) },
-  ];
+  const events: ReplyEvent[] = [{ type: "start", ...present({ id: reply.id, usage: inputUsage(reply.usage) }) }];
   reply.blocks.forEach((block, index) => {
     events.push({ type: "open", index, block: openBlockOf(block) });
     const text = textOf(block);
@@ -92,14 +83,10 @@ export function eventsOf(reply: Reply): ReplyEvent[] {
       for (const citation of block.citations ?? []) events.push({ type: "citation", index, citation });
     }
     const signature = block.type === "reasoning" ? block.signature : undefined;
-    events.push({ type: "close", index, ...(signature !== undefined && { signature }) });
+    events.push({ type: "close", index, ...present({ signature }) });
   });
-  events.push({
-    type: "finish",
-    reason: reply.finish,
-    ...(reply.stopSequence !== undefined && { stopSequence: reply.stopSequence }),
-    usage: reply.usage,
-  });
+  const { finish: reason, stopSequence, usage } = reply;
+  events.push({ type: "finish", reason, ...present({ stopSequence }), usage });
   return events;
 }
 
@@ -124,23 +111,11 @@ function openBlockOf(block: ContentBlock): OpenBlock {
     case "text":
     case "refusal":
       return { type: block.type };
-    case "reasoning": {
-      const { hidden, unknownMembers } = block;
-      return {
-        type: "reasoning",
-        ...(hidden !== undefined && { hidden }),
-        ...(unknownMembers !== undefined && { unknownMembers }),
-      };
-    }
+    case "reasoning":
+      return { type: "reasoning", ...present({ hidden: block.hidden }) };
     case "tool_call": {
-      const { id, name, custom, namespace } = block;
-      return {
-        type: "tool_call",
-        id,
-        name,
-        ...(custom !== undefined && { custom }),
-        ...(namespace !== undefined && { namespace }),
-      };
+      const { type, id, name, custom, namespace } = block;
+      return { type, id, name, ...present({ custom, namespace }) };
     }
     case "vendor_specific":
       return { type: "vendor_specific", from: block.from, value: block.value };

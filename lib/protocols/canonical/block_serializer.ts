@@ -1,5 +1,6 @@
 /** Puts interleaved blocks of an answer into an order with one open block at a time, as the canonical form requires. */
 import { type BlockEvent, lengthOf } from "./aggregate_events.ts";
+import { present } from "../members.ts";
 import type { Citation, OpenBlock, ReplyEvent, Signature, TokenLogprob } from "./types.ts";
 
 /** Size of a waiting event in addition to its text, in characters. */
@@ -115,10 +116,7 @@ export class BlockSequence {
   close(signature?: Signature): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#serializer.write(
-      this,
-      signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
-    );
+    this.#serializer.write(this, { type: "close", index: 0, ...present({ signature }) });
   }
 
   /** Closes the open block, if there is one, and ends the sequence. */

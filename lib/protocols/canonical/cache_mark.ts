@@ -9,6 +9,9 @@ export const cacheField: z.ZodType = z.looseObject({
   ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix. Default: 5m"),
 }).nullish().describe("Cache the prompt up to and including this block");
 
+/** Anthropic's limit of marks in a request. */
+export const MAX_CACHE_MARKS = 4;
+
 const NO_MARK = {};
 
 /** Returns the `cache_control` of an object as the member `cache`, for spreading; no member if it has none. */

@@ -3,7 +3,7 @@ import type { ParameterNames } from "./parameter_names.ts";
 import { type Effort, EFFORTS, type Reasoning } from "./types.ts";
 import type { UnsupportedParameters } from "./unsupported_parameters.ts";
 
-/** Efforts by budget: each stands for budgets below its number of tokens. */
+/** Efforts by budget: each is that of budgets below its number of tokens. */
 const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
 
 /** The share of the answer's tokens that an effort allows for thinking, for models with a budget but no efforts. */

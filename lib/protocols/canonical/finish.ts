@@ -36,33 +36,19 @@ export interface AnswerSteps<Piece> {
 export function answerReader<Piece>(steps: AnswerSteps<Piece>): Machine<Piece, ReplyEvent> {
   let isOver = false;
 
-  function pass(events: ReplyEvent[]): ReplyEvent[] {
+  function run(step: () => ReplyEvent[]): ReplyEvent[] {
+    if (isOver) return [];
+    let events: ReplyEvent[];
+    try {
+      events = step();
+    } catch (thrown) {
+      events = [...steps.unsent?.() ?? [], { type: "error", error: toGatewayError(thrown) }];
+    }
     isOver = isEnd(events.at(-1));
     return events;
   }
 
-  function fail(thrown: unknown): ReplyEvent[] {
-    return pass([...steps.unsent?.() ?? [], { type: "error", error: toGatewayError(thrown) }]);
-  }
-
-  return {
-    push(piece) {
-      if (isOver) return [];
-      try {
-        return pass(steps.read(piece));
-      } catch (thrown) {
-        return fail(thrown);
-      }
-    },
-    end() {
-      if (isOver) return [];
-      try {
-        return pass(steps.end());
-      } catch (thrown) {
-        return fail(thrown);
-      }
-    },
-  };
+  return { push: (piece) => run(() => steps.read(piece)), end: () => run(() => steps.end()) };
 }
 
 /**

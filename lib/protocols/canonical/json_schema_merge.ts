@@ -1,5 +1,6 @@
 /** Merges JSON Schemas, and finds the schemas that they refer to. */
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
+import { listOf } from "../members.ts";
 
 /**
  * Returns a schema for values that are valid in both. If both have `$ref`, `anyOf` or `oneOf`, which cannot be joined,
@@ -18,23 +19,23 @@ export function mergeSchemas(first: JsonObject, second: JsonObject): JsonObject 
       merged.set(key, mergeKeyword(key, a, b));
     }
   }
-  if (separate.length > 0) merged.set("allOf", [...list(merged.get("allOf")), ...separate]);
+  if (separate.length > 0) merged.set("allOf", [...listOf(merged.get("allOf")), ...separate]);
   return Object.fromEntries(merged);
 }
 
 function mergeKeyword(key: string, a: Json, b: Json): Json {
   switch (key) {
     case "required":
-      return [...new Set([...list(a), ...list(b)])];
+      return [...new Set([...listOf(a), ...listOf(b)])];
     case "allOf":
-      return [...list(a), ...list(b)];
+      return [...listOf(a), ...listOf(b)];
     case "properties":
       return isObject(a) && isObject(b) ? mergeProperties(a, b) : b;
     case "type":
       return commonTypes(types(a), types(b));
     case "enum": {
-      const allowed = new Set(list(b).map(writeJson));
-      return list(a).filter((value) => allowed.has(writeJson(value)));
+      const allowed = new Set(listOf(b).map(writeJson));
+      return listOf(a).filter((value) => allowed.has(writeJson(value)));
     }
     case "minimum":
     case "exclusiveMinimum":
@@ -76,10 +77,6 @@ function isCoveredBy(types: Json[]): (type: Json) => boolean {
 
 function types(value: Json): Json[] {
   return Array.isArray(value) ? value : [value];
-}
-
-function list(value: Json | undefined): Json[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function toNumber(value: Json): number {

@@ -23,7 +23,7 @@ export function readMediaUrl(url: string): Media {
   const data = url.slice(comma + 1);
   const mediaType = normalizeMediaType(type === "" ? DEFAULT_MEDIA_TYPE : type);
   const base64 = parameters.some((parameter) => parameter.toLowerCase() === "base64");
-  return { kind: "bytes", mediaType, base64: base64 ? readDataBase64(data) : encodeBytes(percentDecode(data)) };
+  return { kind: "bytes", mediaType, base64: base64 ? readDataBase64(data) : percentDecode(data).toString("base64") };
 }
 
 /**
@@ -122,13 +122,9 @@ export function normalizeMediaType(type: string): string {
 export function readBase64(text: string): string {
   if (text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)) return text;
   const standard = /[\s_-]/.test(text) ? toStandardAlphabet(text) : text;
-  const end = standard.endsWith("==")
-    ? standard.length - 2
-    : standard.endsWith("=")
-    ? standard.length - 1
-    : standard.length;
-  const body = end === standard.length ? standard : standard.slice(0, end);
-  if (/[^A-Za-z0-9+/]/.test(body) || body.length % 4 === 1 || (end < standard.length && standard.length % 4 !== 0)) {
+  const body = standard.replace(/={1,2}$/, "");
+  const isPadded = body.length < standard.length;
+  if (/[^A-Za-z0-9+/]/.test(body) || body.length % 4 === 1 || (isPadded && standard.length % 4 !== 0)) {
     throw new SyntaxError("Expected base64");
   }
   return body + "=".repeat((4 - body.length % 4) % 4);
@@ -148,28 +144,24 @@ export function decodeTextFile(base64: string): string | undefined {
 
 /** Returns base64 without white space, and in the standard alphabet if it is URL-safe. */
 function toStandardAlphabet(text: string): string {
-  const bytes = new TextEncoder().encode(text);
+  const bytes = Buffer.from(text);
   let length = 0;
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index] as number;
     if (byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)) continue;
     bytes[length++] = byte === 0x2d ? 0x2b : byte === 0x5f ? 0x2f : byte;
   }
-  return new TextDecoder().decode(bytes.subarray(0, length));
+  return bytes.toString("latin1", 0, length);
 }
 
 /** Returns the base64 of a `data:` URL. It needs no percent-encoding, but some clients encode the whole URL. */
 function readDataBase64(data: string): string {
-  return readBase64(data.includes("%") ? new TextDecoder().decode(percentDecode(data)) : data);
-}
-
-function encodeBytes(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+  return readBase64(data.includes("%") ? percentDecode(data).toString() : data);
 }
 
 /** Decodes percent-encoded text to bytes. A percent sign that two hexadecimal digits do not follow stays. */
-function percentDecode(data: string): Uint8Array {
-  const bytes = new TextEncoder().encode(data);
+function percentDecode(data: string): Buffer {
+  const bytes = Buffer.from(data);
   let length = 0;
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index] as number;

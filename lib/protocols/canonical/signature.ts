@@ -27,11 +27,15 @@ export function readSignature(text: string, native: string): Signature {
 /** Reads a signature in an envelope; undefined for any other string. */
 export function readEnvelope(text: string): Signature | undefined {
   if (!text.startsWith(ENVELOPE_PREFIX)) return undefined;
-  const inner = parseEnvelope(text.slice(ENVELOPE_PREFIX.length));
-  if (!isObject(inner) || typeof inner.issuer !== "string" || typeof inner.value !== "string") return undefined;
-  return typeof inner.id === "string"
-    ? { issuer: inner.issuer, value: inner.value, id: inner.id }
-    : { issuer: inner.issuer, value: inner.value };
+  return signatureIn(parseEnvelope(text.slice(ENVELOPE_PREFIX.length)));
+}
+
+/** Reads a signature from its JSON in an envelope; undefined for any other value. */
+export function signatureIn(json: unknown): Signature | undefined {
+  if (!isObject(json)) return undefined;
+  const { issuer, value, id } = json;
+  if (typeof issuer !== "string" || typeof value !== "string") return undefined;
+  return typeof id === "string" ? { issuer, value, id } : { issuer, value };
 }
 
 /**
@@ -39,7 +43,23 @@ export function readEnvelope(text: string): Signature | undefined {
  * its id, but not the type of its block. Signatures of Anthropic without this id belong to a thinking text, even if the
  * text was omitted.
  */
-export const REDACTED_ID = "redacted";
+const REDACTED_ID = "redacted";
+
+/** Returns the signature of `redacted_thinking`. */
+export function redactedSignature(issuer: string, value: string): Signature {
+  return { issuer, value, id: REDACTED_ID };
+}
+
+/** Reads the data of `redacted_thinking`. In an envelope there may be the signature of another vendor, with its own id. */
+export function readRedacted(data: string): ContentBlockOf<"reasoning"> {
+  const signature = readSignature(data, "anthropic");
+  return signatureBlock(signature.issuer === "anthropic" ? { ...signature, id: REDACTED_ID } : signature);
+}
+
+/** True for the signature of `redacted_thinking`. */
+export function isRedacted(signature: Signature | undefined): boolean {
+  return signature?.id === REDACTED_ID;
+}
 
 const CALL_ID_PREFIX = "call:";
 

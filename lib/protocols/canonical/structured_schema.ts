@@ -10,8 +10,10 @@ const ACCEPTED_FORMATS: ReadonlySet<Json | undefined> = new Set(
 );
 
 /** Keywords that stay as they are. */
-const KEPT_KEYWORDS = new Set(["type", "enum", "const", "title", "required"]);
+const KEPT_KEYWORDS = new Set(["enum", "const", "title", "required"]);
 const DEFINITIONS = ["$defs", "definitions"] as const;
+/** Keywords that `rewriteKeyword` does not get, because others depend on them or because they move. */
+const WRITTEN_SEPARATELY: ReadonlySet<string> = new Set(["type", "description", ...DEFINITIONS]);
 
 /**
  * Returns a schema of the accepted subset: objects are closed, `oneOf` becomes `anyOf`, a reference has no other
@@ -19,8 +21,33 @@ const DEFINITIONS = ["$defs", "definitions"] as const;
  * Idempotent. Yields after each schema.
  * @param schema one for which `needsOpenObjects` returns false
  */
-export function structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {
-  return rewrite(schema);
+export function* structuredOutputSchema(schema: JsonObject): Steps<JsonObject> {
+  yield;
+  const definitions = yield* rewriteDefinitions(schema);
+  if (typeof schema.$ref === "string") {
+    return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/"), ...definitions };
+  }
+  const type = typeOf(schema);
+  const written: JsonObject = type === undefined ? {} : { type };
+  const moved: string[] = [];
+  for (const [key, value] of Object.entries(schema)) {
+    if (value === undefined || WRITTEN_SEPARATELY.has(key)) continue;
+    const rewritten = yield* rewriteKeyword(key, value, type);
+    // There is one `anyOf`: a `oneOf` beside it moves into the description.
+    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
+    if (isFree) Object.assign(written, rewritten);
+    else if (!(key === "additionalProperties" && typeof value === "boolean") && !/^\$(?:schema|id)$/.test(key)) {
+      moved.push(`${key}: ${yield* writeSteps(value)}`);
+    }
+  }
+  if (isObjectType(type)) written.additionalProperties = false;
+  const descriptions = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
+  if (moved.length > 0) descriptions.push(`{${moved.join(", ")}}`);
+  return {
+    ...written,
+    ...(descriptions.length > 0 && { description: descriptions.join("\n\n") }),
+    ...definitions,
+  };
 }
 
 /**
@@ -46,43 +73,12 @@ export function* needsOpenObjects(schema: Json | undefined): Steps<boolean> {
   return false;
 }
 
-function* rewrite(schema: JsonObject): Steps<JsonObject> {
-  yield;
-  const definitions = yield* rewriteDefinitions(schema);
-  if (typeof schema.$ref === "string") {
-    return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/"), ...definitions };
-  }
-  const type = typeOf(schema);
-  const written: JsonObject = type === undefined ? {} : { type };
-  const moved: string[] = [];
-  for (const [key, value] of Object.entries(schema)) {
-    if (value === undefined || key === "description" || key === "$defs" || key === "definitions") continue;
-    const rewritten = yield* rewriteKeyword(key, value, type);
-    // There is one `anyOf`: a `oneOf` beside it moves into the description.
-    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
-    if (key === "type") continue;
-    if (isFree) Object.assign(written, rewritten);
-    else if (!(key === "additionalProperties" && typeof value === "boolean") && !/^\$(?:schema|id)$/.test(key)) {
-      moved.push(`${key}: ${yield* writeSteps(value)}`);
-    }
-  }
-  if (isObjectType(type)) written.additionalProperties = false;
-  const descriptions = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
-  if (moved.length > 0) descriptions.push(`{${moved.join(", ")}}`);
-  return {
-    ...written,
-    ...(descriptions.length > 0 && { description: descriptions.join("\n\n") }),
-    ...definitions,
-  };
-}
-
 function* rewriteKeyword(key: string, value: Json, type: Json | undefined): Steps<JsonObject | undefined> {
   switch (key) {
     case "anyOf":
     case "oneOf":
-      return Array.isArray(value) ? { anyOf: yield* rewriteEach(value) } : undefined;
     case "allOf":
-      return Array.isArray(value) ? { allOf: yield* rewriteEach(value) } : undefined;
+      return Array.isArray(value) ? { [key === "oneOf" ? "anyOf" : key]: yield* rewriteEach(value) } : undefined;
     case "properties":
       return isObject(value) ? { properties: yield* rewriteMembers(value) } : undefined;
     case "items":
@@ -103,7 +99,7 @@ function* rewriteEach(values: readonly Json[]): Steps<JsonObject[]> {
 }
 
 function rewriteAny(value: Json): Steps<JsonObject> {
-  return rewrite(isObject(value) ? value : {});
+  return structuredOutputSchema(isObject(value) ? value : {});
 }
 
 function* rewriteMembers(members: JsonObject): Steps<JsonObject> {

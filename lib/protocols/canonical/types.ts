@@ -78,7 +78,7 @@ export type ContentBlock =
       custom?: boolean;
       namespace?: string;
     }
-    /** `output` is as `input`, parsed from the result's texts joined by line breaks. */
+    /** `output`: as `input`, for the result's texts joined by line breaks. */
     | {
       type: "tool_result";
       callId: string;
@@ -329,7 +329,7 @@ export interface Reply extends ReplySummary {
 /** The known facts about a block before its text. */
 export type OpenBlock =
   | { type: "text" }
-  | { type: "reasoning"; hidden?: boolean; unknownMembers?: UnknownMembers }
+  | { type: "reasoning"; hidden?: boolean }
   | { type: "tool_call"; id: string; name: string; custom?: boolean; namespace?: string }
   | { type: "refusal" }
   | { type: "vendor_specific"; from: Protocol; value: JsonObject };
@@ -357,6 +357,9 @@ export type ReplyEvent =
 export function deltaOf(index: number, text: string): ReplyEvent[] {
   return text === "" ? [] : [{ type: "delta", index, text }];
 }
+
+/** Changes the events of one answer: returns the events in the place of the next one. */
+export type EventTransform = (event: ReplyEvent) => ReplyEvent[];
 
 /** A synchronous state machine for a stream. Call `push` for each input, then `end` once. */
 export interface Machine<In, Out> {

@@ -5,7 +5,7 @@ import { addTokens, readLogprobs } from "../canonical/logprobs.ts";
 import type { FinishReason, ReplyEvent, TokenLogprob } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
-import { objectsOf, stringOf } from "../members.ts";
+import { objectsOf, partTexts, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
 import { ToolCallReader } from "./read_tool_calls.ts";
@@ -128,5 +128,5 @@ export class ChatReplyReader {
 
 /** Returns the text of a part with thinking. */
 export function thinkingText({ thinking }: JsonObject): string {
-  return stringOf(thinking) ?? objectsOf(thinking).map(({ text }) => stringOf(text) ?? "").join("");
+  return stringOf(thinking) ?? partTexts(thinking).join("");
 }

@@ -1,12 +1,7 @@
 /** Schema of the `messages` of a chat request. */
 import { z } from "zod";
-import { calledNameField, callIdField, COUNTS } from "../fields.ts";
+import { calledNameField, callIdField, COUNTS, expecting } from "../fields.ts";
 import { cacheField } from "../canonical/cache_mark.ts";
-
-/** Returns the error option of a union. Its message says what is expected if the discriminating member is wrong. */
-function errorExpecting(what: string): { error: (issue: { code?: string }) => string | undefined } {
-  return { error: (issue) => issue.code === "invalid_union" ? `Expected ${what}` : undefined };
-}
 
 const textPart = z.looseObject({ type: z.literal("text"), text: z.string(), cache_control: cacheField });
 const imagePart = z.looseObject({
@@ -44,21 +39,21 @@ const userParts = z.array(
   z.discriminatedUnion(
     "type",
     [textPart, imagePart, audioPart, filePart],
-    errorExpecting("a part of type text, image_url, input_audio or file"),
+    expecting("a part of type text, image_url, input_audio or file"),
   ),
 ).max(COUNTS.parts);
 const assistantParts = z.array(
   z.discriminatedUnion(
     "type",
     [textPart, refusalPart, thinkingPart, referencePart],
-    errorExpecting("a part of type text or refusal"),
+    expecting("a part of type text or refusal"),
   ),
 ).max(COUNTS.parts);
 const toolParts = z.array(
   z.discriminatedUnion(
     "type",
     [textPart, imagePart, filePart],
-    errorExpecting("a part of type text, image_url or file"),
+    expecting("a part of type text, image_url or file"),
   ),
 ).max(COUNTS.parts);
 
@@ -75,7 +70,7 @@ const toolCall = z.discriminatedUnion("type", [
     type: z.literal("custom"),
     custom: z.looseObject({ name: calledNameField, input: z.string() }),
   }),
-], errorExpecting("a call of type function or custom"));
+], expecting("a call of type function or custom"));
 
 const name = z.string().nullish();
 
@@ -127,6 +122,6 @@ export const messagesField = z.array(
   z.discriminatedUnion(
     "role",
     [systemMessage, userMessage, assistantMessage, toolMessage, functionMessage],
-    errorExpecting("a role of system, developer, user, assistant, tool or function"),
+    expecting("a role of system, developer, user, assistant, tool or function"),
   ),
 ).min(1).max(COUNTS.messages);

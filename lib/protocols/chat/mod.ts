@@ -31,8 +31,8 @@ const chatExtras: ExtrasTable = {
   remoteTools: new Set(["mcp"]),
 };
 
-/** Matches members `usage`, also with escaped letters. Nothing else matches: quotes inside a text are escaped. */
-const USAGE_MEMBER = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
+/** Matches members `usage`. Nothing else matches: quotes inside a text are escaped. */
+const USAGE_MEMBER = /"usage"\s*:\s*\{/;
 
 /** True for a chunk with `usage` at the top. Clients do not read that of a choice (Moonshot) or of `x_groq`. */
 function hasUsage({ data }: Frame): boolean {
@@ -61,12 +61,11 @@ export const chat: Codec = {
   // Only one line break: after a blank line some clients dispatch an empty event.
   keepAlive: ": keep-alive\n",
   contextError({ input, output, limit }) {
+    const total = input + output;
     const explanation = input > limit
       ? `your messages resulted in ${input} tokens. Please reduce the length of the messages.`
-      : `you requested ${
-        input + output
-      } tokens (${input} in the messages, ${output} in the completion). Please reduce ` +
-        "the length of the messages or completion.";
+      : `you requested ${total} tokens (${input} in the messages, ${output} in the completion). Please reduce the ` +
+        "length of the messages or completion.";
     const message = `This model's maximum context length is ${limit} tokens. However, ${explanation}`;
     return new GatewayError("invalid", message, { param: "messages", code: "context_length_exceeded" });
   },

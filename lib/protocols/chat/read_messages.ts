@@ -1,7 +1,7 @@
 /** Reads the `messages` of a chat request. Each becomes one canonical message, in the same order. */
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import { callSignatureId, chatCallSignature, readEnvelope, signatureBlock } from "../canonical/signature.ts";
-import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
+import type { ContentBlock, Message } from "../canonical/types.ts";
 import { type InnerNames, unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -10,7 +10,6 @@ import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { readContent } from "./read_parts.ts";
 import { INNER_REASONING_MEMBERS, readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
-/** Messages read in one step. */
 const MESSAGES_PER_STEP = 64;
 
 /** The calls of earlier messages, which later ones refer to, and the client's permissions. */
@@ -40,7 +39,10 @@ export function* readMessages(body: JsonObject, permissions?: ClientPermissions)
 function readMessage(message: JsonObject, index: number, state: ReadState): Message {
   switch (message.role) {
     case "assistant":
-      return messageOf("assistant", message, readAssistant(message, index, state), ASSISTANT_MEMBERS);
+      return messageOf("assistant", message, readAssistant(message, index, state), {
+        modelled: ASSISTANT_MEMBERS,
+        inner: INNER_REASONING_MEMBERS,
+      });
     case "tool": {
       const callId = stringOf(message.tool_call_id) ?? "";
       const result: ContentBlock = {
@@ -49,29 +51,25 @@ function readMessage(message: JsonObject, index: number, state: ReadState): Mess
         blocks: contentOf(message, index, state),
         ...(state.customCalls.has(callId) && { custom: true }),
       };
-      return messageOf("user", message, [result], RESULT_MEMBERS);
+      return messageOf("user", message, [result], { modelled: RESULT_MEMBERS });
     }
     case "function": {
       const name = stringOf(message.name) ?? "";
       const callId = state.functionCalls.get(name) ?? functionCallId(name, index);
       const blocks = contentOf(message, index, state);
-      return messageOf("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT_MEMBERS);
+      return messageOf("user", message, [{ type: "tool_result", callId, blocks }], {
+        modelled: FUNCTION_RESULT_MEMBERS,
+      });
     }
     case "developer": {
-      const system = messageOf("system", message, contentOf(message, index, state), USUAL_MEMBERS);
-      const unknownMembers: UnknownMembers = {
-        from: "chat",
-        members: { role: "developer", ...system.unknownMembers?.members },
-      };
-      return { ...system, unknownMembers };
+      const system = messageOf("system", message, contentOf(message, index, state));
+      const members = { role: "developer", ...system.unknownMembers?.members };
+      return { ...system, unknownMembers: { from: "chat", members } };
     }
-    default:
-      return messageOf(
-        message.role === "system" ? "system" : "user",
-        message,
-        contentOf(message, index, state),
-        USUAL_MEMBERS,
-      );
+    default: {
+      const role = message.role === "system" ? "system" : "user";
+      return messageOf(role, message, contentOf(message, index, state));
+    }
   }
 }
 
@@ -85,42 +83,24 @@ function messageOf(
   role: Message["role"],
   message: JsonObject,
   blocks: ContentBlock[],
-  readMembers: ReadMembers,
+  { modelled = USUAL_MEMBERS, inner = {} }: { modelled?: ReadonlySet<string>; inner?: InnerNames } = {},
 ): Message {
   const { cache } = readCacheMark(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
-  const { unknownMembers } = unknownIn(
-    "chat",
-    message,
-    last === undefined ? readMembers.unmarked : readMembers.marked,
-    readMembers,
-  );
-  return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
+  const more = last === undefined ? { cache_control: message.cache_control } : {};
+  return { role, blocks, ...unknownIn("chat", message, modelled, { inner, more }) };
 }
 
-/** Names of the members that are read, without and with the cache mark. */
-interface ReadMembers {
-  unmarked: ReadonlySet<string>;
-  marked: ReadonlySet<string>;
-  inner?: InnerNames;
-}
-
-function membersWith(...names: string[]): ReadMembers {
-  const unmarked = new Set(["role", "content", ...names]);
-  return { unmarked, marked: new Set([...unmarked, "cache_control"]) };
-}
-
-const USUAL_MEMBERS = membersWith();
-const ASSISTANT_MEMBERS = {
-  ...membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call"),
-  inner: INNER_REASONING_MEMBERS,
-};
-const RESULT_MEMBERS = membersWith("tool_call_id");
-const FUNCTION_RESULT_MEMBERS = membersWith("name");
+const USUAL_MEMBERS: ReadonlySet<string> = new Set(["role", "content", "cache_control"]);
+const ASSISTANT_MEMBERS = new Set(
+  [...USUAL_MEMBERS, ...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call"],
+);
+const RESULT_MEMBERS = new Set([...USUAL_MEMBERS, "tool_call_id"]);
+const FUNCTION_RESULT_MEMBERS = new Set([...USUAL_MEMBERS, "name"]);
 
 const CALL_MEMBERS = new Set(["id", "type", "cache_control"]);
-const CUSTOM_CALL_MEMBERS = { custom: new Set(["name", "input"]) };
+const CUSTOM_MEMBERS = { custom: new Set(["name", "input"]) };
 const FUNCTION_MEMBERS = { function: new Set(["name", "arguments"]) };
 const FUNCTION_CALL_MEMBERS = new Set(["name", "arguments"]);
 
@@ -156,27 +136,17 @@ function readCall(call: JsonObject, state: ReadState): ContentBlock[] {
 
 function readSignedCall(call: JsonObject, state: ReadState): ContentBlock {
   const id = stringOf(call.id) ?? "";
-  if (call.type === "custom") {
-    const custom = objectOf(call.custom) ?? {};
-    state.customCalls.add(id);
-    return {
-      type: "tool_call",
-      id,
-      name: stringOf(custom.name) ?? "",
-      arguments: stringOf(custom.input) ?? "",
-      custom: true,
-      ...readCacheMark(call),
-      ...unknownIn("chat", call, CALL_MEMBERS, { inner: CUSTOM_CALL_MEMBERS }),
-    };
-  }
-  const inner = objectOf(call.function) ?? {};
+  const custom = call.type === "custom";
+  const inner = objectOf(custom ? call.custom : call.function) ?? {};
+  if (custom) state.customCalls.add(id);
   return {
     type: "tool_call",
     id,
     name: stringOf(inner.name) ?? "",
-    arguments: stringOf(inner.arguments) ?? "",
+    arguments: stringOf(custom ? inner.input : inner.arguments) ?? "",
+    ...(custom && { custom }),
     ...readCacheMark(call),
-    ...unknownIn("chat", call, CALL_MEMBERS, { inner: FUNCTION_MEMBERS }),
+    ...unknownIn("chat", call, CALL_MEMBERS, { inner: custom ? CUSTOM_MEMBERS : FUNCTION_MEMBERS }),
   };
 }
 

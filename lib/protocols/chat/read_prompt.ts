@@ -132,14 +132,10 @@ function isForOpenRouter({ reasoning, usage, include_reasoning: includeReasoning
 }
 
 function refuseAudio(body: JsonObject): void {
-  const param = textsOf(body.modalities).includes("audio")
-    ? "modalities"
-    : objectOf(body.audio) !== undefined
-    ? "audio"
-    : undefined;
-  if (param !== undefined) {
-    throw new GatewayError("invalid", "Cannot answer with audio: this gateway returns text only", { param });
-  }
+  const asksForAudio = textsOf(body.modalities).includes("audio");
+  if (!asksForAudio && objectOf(body.audio) === undefined) return;
+  const param = asksForAudio ? "modalities" : "audio";
+  throw new GatewayError("invalid", "Cannot answer with audio: this gateway returns text only", { param });
 }
 
 function limitImages(messages: readonly Message[]): void {

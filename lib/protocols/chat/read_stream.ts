@@ -6,7 +6,7 @@ import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parsePlain, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { numberOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
@@ -37,8 +37,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   function start(): ReplyEvent[] {
     if (started) return [];
     started = true;
-    const input = usage && inputUsage(usage);
-    return [{ type: "start", ...(id !== "" && { id }), ...(input !== undefined && { usage: input }) }];
+    return [{ type: "start", ...(id !== "" && { id }), ...present({ usage: usage && inputUsage(usage) }) }];
   }
 
   function close(hasDoneMark: boolean): ReplyEvent[] {
@@ -94,11 +93,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
 /** Returns the first choice: only one answer is requested. */
 export function firstChoice(body: JsonObject): JsonObject | undefined {
-  if (!Array.isArray(body.choices)) return undefined;
-  for (const choice of body.choices) {
-    if (isObject(choice) && (numberOf(choice.index) ?? 0) === 0) return choice;
-  }
-  return undefined;
+  return objectsOf(body.choices).find(({ index }) => (numberOf(index) ?? 0) === 0);
 }
 
 /** Returns the id of an answer; "" if there is none. */
@@ -164,12 +159,9 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 /** Finish reasons of failed answers: `error` of OpenRouter and Mistral, then those of vLLM, DeepSeek and GLM. */
-const FAILURE_REASONS: ReadonlySet<string> = new Set([
-  "error",
-  "abort",
-  "insufficient_system_resource",
-  "network_error",
-]);
+const FAILURE_REASONS: ReadonlySet<string> = new Set(
+  ["error", "abort", "insufficient_system_resource", "network_error"],
+);
 
 /**
  * Reads the finish reason of a choice; returns undefined if there is none yet. Unknown reasons count as an ordinary

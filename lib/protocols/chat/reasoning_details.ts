@@ -2,10 +2,17 @@
  * Reads and writes the reasoning in chat messages. Chat has no official member for it: the text is in
  * `reasoning_content`, and `reasoning_details` has each block with its signature, for clients to send back.
  */
-import { readSignature, REDACTED_ID, signatureBlock, writeSignature } from "../canonical/signature.ts";
+import {
+  isRedacted,
+  readRedacted,
+  readSignature,
+  redactedSignature,
+  signatureBlock,
+  writeSignature,
+} from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { numberOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { nonEmptyStringOf, numberOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import type { ChatWriteContext } from "./write_parts.ts";
@@ -51,7 +58,7 @@ export function writeDetails({ text, hidden, signature }: ReasoningBlock, index:
   // An empty native issuer forces an envelope. Only Anthropic's signatures need none.
   const value = signature && writeSignature(signature, signature.issuer === "anthropic" ? "anthropic" : "");
   const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC_FORMAT : UNKNOWN_FORMAT, id: null, index };
-  const isOmittedText = signature?.issuer === "anthropic" && signature.id !== REDACTED_ID;
+  const isOmittedText = signature?.issuer === "anthropic" && !isRedacted(signature);
   if (hidden === true && !isOmittedText) {
     return value === undefined ? [] : [{ type: "reasoning.encrypted", data: value, ...common }];
   }
@@ -94,8 +101,7 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
     unsigned = undefined;
     switch (entry.type) {
       case "reasoning.text": {
-        const value = stringOf(entry.signature);
-        const piece = signedText(stringOf(entry.text) ?? "", value ? readEntrySignature(value, entry) : undefined);
+        const piece = signedText(stringOf(entry.text) ?? "", signatureOf(entry));
         // Some clients send back the pieces of a stream instead of joining them.
         const isFurther = previous?.type === entry.type && index !== undefined && previous.index === index;
         const block = isFurther ? previous.block : piece;
@@ -120,7 +126,8 @@ function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
         break;
       }
       case "reasoning.encrypted": {
-        const signature = markRedacted(readEntrySignature(stringOf(entry.data) ?? "", entry));
+        const signature = signatureOf(entry);
+        if (signature === undefined) break;
         if (previous !== undefined && isEncryptedPart(signature, id, previous)) previous.block.signature = signature;
         else blocks.push(signatureBlock(signature));
         break;
@@ -144,10 +151,7 @@ export function isEncryptedPart(
 
 /** Reads an entry of `thinking_blocks`, LiteLLM's form, which is that of Anthropic. */
 function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
-  if (block.type === "redacted_thinking") {
-    const signature = markRedacted(readSignature(stringOf(block.data) ?? "", "anthropic"));
-    return [signatureBlock(signature)];
-  }
+  if (block.type === "redacted_thinking") return [readRedacted(stringOf(block.data) ?? "")];
   const text = stringOf(block.thinking) ?? "";
   const value = stringOf(block.signature);
   if (value) return [signedText(text, readSignature(value, "anthropic"))];
@@ -160,25 +164,15 @@ function signedText(text: string, signature: Signature | undefined): ReasoningBl
   return { type: "reasoning", text, ...(hidden && { hidden }), ...present({ signature }) };
 }
 
-/** Marks a signature of Anthropic as that of redacted thinking. */
-function markRedacted(signature: Signature): Signature {
-  return signature.issuer === "anthropic" ? { ...signature, id: REDACTED_ID } : signature;
-}
-
 /** Reads the signature of an entry; returns undefined if it has none. */
 export function signatureOf(entry: JsonObject): Signature | undefined {
-  const value = stringOf(entry.type === "reasoning.encrypted" ? entry.data : entry.signature);
-  if (!value) return undefined;
-  return entry.type === "reasoning.encrypted"
-    ? markRedacted(readEntrySignature(value, entry))
-    : readEntrySignature(value, entry);
-}
-
-function readEntrySignature(value: string, entry: JsonObject): Signature {
+  const isEncrypted = entry.type === "reasoning.encrypted";
+  const value = nonEmptyStringOf(isEncrypted ? entry.data : entry.signature);
+  if (value === undefined) return undefined;
   const signature = readSignature(value, issuerOf(entry));
-  const id = stringOf(entry.id);
-  const isItemId = signature.issuer !== "anthropic" && signature.id === undefined && id !== undefined;
-  return isItemId ? { ...signature, id } : signature;
+  const { issuer } = signature;
+  if (issuer === "anthropic") return isEncrypted ? redactedSignature(issuer, signature.value) : signature;
+  return { ...signature, ...present({ id: signature.id ?? stringOf(entry.id) }) };
 }
 
 /** Returns the issuer by the format. Without one: only Anthropic signs text, and only OpenAI's ids begin with `rs_`. */
@@ -199,7 +193,7 @@ export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, ta
   const texts: string[] = [];
   for (const block of blocks) {
     if (dialect.reasoningDetails === true && isReadable(block, issuer)) {
-      details.push(...writePastBlock(block, { index: details.length }));
+      details.push(...writePastBlock(block, details.length));
     } else if (block.type === "reasoning" && block.text !== "" && dialect.unsignedReasoning) {
       texts.push(block.text);
     } else {
@@ -219,14 +213,11 @@ function isReadable(block: ContentBlock, issuer: WriteTarget["issuer"]): boolean
 /** Issuers that are the name of a format, see `ISSUERS`. Their signatures need no envelope. */
 const FORMAT_NAME = /^[a-z-]+-v\d+$/;
 
-function writePastBlock(block: ContentBlock, { index }: { index: number }): JsonObject[] {
+function writePastBlock(block: ContentBlock, index: number): JsonObject[] {
   if (block.type === "vendor_specific") return objectsOf([block.value]);
   if (block.type !== "reasoning") return [];
   const { signature, text, hidden } = block;
   if (signature === undefined || !FORMAT_NAME.test(signature.issuer)) return writeDetails(block, index);
-  return encryptedEntries(
-    { text, hidden },
-    { data: signature.value, format: signature.issuer, id: signature.id },
-    index,
-  );
+  const { value: data, issuer: format, id } = signature;
+  return encryptedEntries({ text, hidden }, { data, format, id }, index);
 }

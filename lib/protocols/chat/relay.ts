@@ -44,13 +44,13 @@ export const chatRelay: Relay = {
     };
   },
   editReply(answer, context) {
-    const text = withCalls(withTexts(answer.text, "message"), context);
+    const text = callEditor(context, "message")(withTexts(answer.text, "message"));
     return text === answer.text ? answer : scanMembers(text);
   },
   machine(context) {
     // It has state, but the rule below applies to no chunk with calls, so each chunk is numbered once.
-    const numberCalls = callNumberer(context);
-    const editText = (chunk: ObjectText) => editChunk(chunk, context, numberCalls);
+    const editCalls = callEditor(context, "delta");
+    const editText = (chunk: ObjectText) => editChunk(chunk, context, editCalls);
     const edit = templateEdit((data) => editText(scanMembers(data)), chatTemplateRule);
     return {
       push({ data, read }) {
@@ -67,7 +67,7 @@ export const chatRelay: Relay = {
 function editChunk(
   chunk: ObjectText,
   context: ResponseContext,
-  numberCalls: (chunk: string) => string,
+  editCalls: (chunk: string) => string,
 ): string | undefined {
   const usage = memberOf(chunk, "usage");
   const isUnrequested = usage !== undefined && context.prompt.includeUsage !== true;
@@ -75,7 +75,7 @@ function editChunk(
   const edits: Record<string, string | undefined> = {};
   if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(context.model);
   if (isUnrequested) edits.usage = undefined;
-  return numberCalls(withTexts(spliceMembers(chunk, edits), "delta"));
+  return editCalls(withTexts(spliceMembers(chunk, edits), "delta"));
 }
 
 /** Matches calls. Nothing else matches: quotes inside a text are escaped. */
@@ -88,11 +88,12 @@ interface ChoiceCalls {
 }
 
 /**
- * Creates an edit of chunks that gives each call of an answer its position as its index, its first piece a type and an
- * id, and the answer the finish reason `tool_calls`. Some upstreams send no index, the same for all calls, or that of a
- * content block. Gemini's endpoint for such clients and Ollama have sent whole calls without a type or an id.
+ * Creates an edit of a whole answer, or of the chunks of a stream. It gives the first piece of each call a type and an
+ * id, and an answer with calls the finish reason `tool_calls`. In a stream each call gets its position as its index,
+ * too: some upstreams send no index, the same for all calls, or that of a content block. Gemini's endpoint for such
+ * clients and Ollama have sent whole calls without a type or an id.
  */
-function callNumberer(context: ResponseContext): (chunk: string) => string {
+function callEditor(context: ResponseContext, holder: "delta" | "message"): (text: string) => string {
   /** By the text of the choice's index. */
   const choices = new Map<string, ChoiceCalls>();
 
@@ -100,45 +101,43 @@ function callNumberer(context: ResponseContext): (chunk: string) => string {
     const entry = parsePlain(call);
     if (!isObject(entry)) return call;
     const { position, endFinder } = calls.finder.find(entry, callsOfDelta);
-    const edits: Record<string, string> = entry.index === position ? {} : { index: String(position) };
+    const isWhole = holder === "message";
+    const edits: Record<string, string> = isWhole || entry.index === position ? {} : { index: String(position) };
     if (position === calls.count) {
       calls.count++;
       // A later piece of an incomplete call may have the id.
-      Object.assign(
-        edits,
-        missingMembers(entry, endFinder.complete ? `call_${context.requestId}_${position}` : undefined),
-      );
+      const newId = isWhole || endFinder.complete ? `call_${context.requestId}_${position}` : undefined;
+      Object.assign(edits, missingMembers(entry, newId));
     }
     return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
   }
 
   function editChoice(choice: string): string {
-    const span = findValue(choice, ["index"]);
-    const index = span === undefined ? "0" : choice.slice(span.start, span.end);
+    const index = indexText(choice);
     let calls = choices.get(index);
     if (calls === undefined) {
       if (choices.size >= MAX_ANSWERS) return choice;
       choices.set(index, calls = { finder: new CallFinder(), count: 0 });
     }
     const callsOfDelta = new Set<BegunCall>();
-    return editMember(
-      choice,
-      "delta",
-      (delta) =>
-        editMember(delta, "tool_calls", (text) => editElements(text, (call) => editCall(call, calls, callsOfDelta))),
-    );
+    const editList = (list: string) => editElements(list, (call) => editCall(call, calls, callsOfDelta));
+    return editMember(choice, holder, (message) => editMember(message, "tool_calls", editList));
   }
 
   function endChoice(choice: string): string {
-    const span = findValue(choice, ["index"]);
-    const calls = choices.get(span === undefined ? "0" : choice.slice(span.start, span.end));
-    return (calls?.count ?? 0) === 0 ? choice : withCallsFinish(choice);
+    return (choices.get(indexText(choice))?.count ?? 0) === 0 ? choice : withCallsFinish(choice);
   }
 
-  return (chunk) => {
-    const numbered = CALLS.test(chunk) ? editChoices(chunk, editChoice) : chunk;
-    return choices.size > 0 && isOrdinaryEnd(numbered, context) ? editChoices(numbered, endChoice) : numbered;
+  return (text) => {
+    const edited = CALLS.test(text) ? editChoices(text, editChoice) : text;
+    return choices.size > 0 && isOrdinaryEnd(edited, context) ? editChoices(edited, endChoice) : edited;
   };
+}
+
+/** Returns the text of a choice's index. */
+function indexText(choice: string): string {
+  const span = findValue(choice, ["index"]);
+  return span === undefined ? "0" : choice.slice(span.start, span.end);
 }
 
 /** Matches an ordinary end. */
@@ -158,26 +157,6 @@ function missingMembers(call: JsonObject, newId: string | undefined): Record<str
     ...(typeof call.type !== "string" && { type: isObject(call.custom) ? '"custom"' : '"function"' }),
     ...(newId !== undefined && (call.id ?? "") === "" && { id: JSON.stringify(newId) }),
   };
-}
-
-/** Returns a whole answer whose calls have a type and an id, and which does not end as if it had no calls. */
-function withCalls(answer: string, context: ResponseContext): string {
-  if (!CALLS.test(answer)) return answer;
-  return editChoices(answer, (choice) => {
-    let count = 0;
-    const editCall = (call: string) => {
-      const entry = parsePlain(call);
-      const edits = isObject(entry) ? missingMembers(entry, `call_${context.requestId}_${count}`) : {};
-      count++;
-      return Object.keys(edits).length === 0 ? call : spliceMembers(call, edits);
-    };
-    const edited = editMember(
-      choice,
-      "message",
-      (message) => editMember(message, "tool_calls", (calls) => editElements(calls, editCall)),
-    );
-    return count > 0 && isOrdinaryEnd(edited, context) ? withCallsFinish(edited) : edited;
-  });
 }
 
 function withCallsFinish(choice: string): string {

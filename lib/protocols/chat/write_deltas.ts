@@ -1,9 +1,10 @@
 /** Turns the events of an answer into the deltas of chat chunks. */
 import { countCodePoints } from "../canonical/citations.ts";
 import { withCallSignature } from "../canonical/signature.ts";
-import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
+import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
+import { present } from "../members.ts";
 import { withoutText, writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning, keepCallSignature, writeAnnotation, writeReasoningText } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./read_tools.ts";
@@ -114,12 +115,7 @@ export function deltaWriter(context: ResponseContext): DeltaWriter {
     signature: Signature | undefined,
   ): JsonObject[] {
     if (block.type === "reasoning") {
-      const completeBlock: ContentBlockOf<"reasoning"> = {
-        ...block,
-        text: texts.join(""),
-        ...(signature && { signature }),
-      };
-      const entries = writeDetails(completeBlock, details.length);
+      const entries = writeDetails({ ...block, text: texts.join(""), ...present({ signature }) }, details.length);
       details.push(...entries);
       keepCallSignature(signature, callSignatures);
       return detailDelta(entries, texts.length > 0);

@@ -1,11 +1,11 @@
 /** Writes the body of a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
 import { supportedEffort } from "../canonical/effort.ts";
-import { endUserId } from "../canonical/end_user_id.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { ContentBlock, ContentBlockOf, Message, OutputFormat, Prompt } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { objectOf, stringOf } from "../members.ts";
+import { objectOf, present, stringOf } from "../members.ts";
+import { endUserId } from "../openai_settings.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import {
   type ChatWriteContext,
@@ -43,11 +43,11 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
       model: target.model,
       messages: yield* writeMessages(context),
       ...writeTools(prompt),
-      ...(prompt.maxTokens !== undefined && { max_completion_tokens: prompt.maxTokens }),
+      ...present({ max_completion_tokens: prompt.maxTokens }),
       ...keepListed(writeSampling(prompt), context),
       ...writeEffort(context),
       ...writeFormat(prompt.format),
-      ...(prompt.n !== undefined && { n: prompt.n }),
+      ...present({ n: prompt.n }),
       // The usage is always requested, because billing needs it.
       ...(prompt.stream && { stream: true, stream_options: { ...objectOf(stream_options), include_usage: true } }),
       ...writeEndUser(prompt.user, user),
@@ -104,12 +104,7 @@ function writeFormat(format: OutputFormat | undefined): JsonObject {
   return {
     response_format: {
       type: "json_schema",
-      json_schema: {
-        name,
-        ...(description !== undefined && { description }),
-        schema,
-        ...(strict !== undefined && { strict }),
-      },
+      json_schema: { name, ...present({ description }), schema, ...present({ strict }) },
     },
   };
 }
@@ -122,7 +117,6 @@ function writeEndUser(user: string | undefined, olderId: Json | undefined): Json
   return olderText === undefined ? { user: id } : { safety_identifier: id, user: olderText };
 }
 
-/** Blocks written in one step. */
 const BLOCKS_PER_STEP = 1_024;
 
 /**

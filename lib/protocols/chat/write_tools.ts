@@ -1,6 +1,7 @@
 /** Writes the tools and the tool choice of a chat request. */
 import type { Prompt, Tool } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
+import { present } from "../members.ts";
 import { type ChoiceForms, writeToolChoice } from "../openai_settings.ts";
 import { withMembers } from "./write_parts.ts";
 
@@ -8,26 +9,20 @@ import { withMembers } from "./write_parts.ts";
 export function writeTools({ tools, toolChoice, parallelToolCalls }: Prompt): JsonObject {
   return {
     ...(tools.length > 0 && { tools: tools.map(writeTool) }),
-    ...(toolChoice !== undefined && { tool_choice: writeToolChoice(toolChoice, tools, CHOICE_FORMS) }),
-    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
+    ...present({
+      tool_choice: toolChoice && writeToolChoice(toolChoice, tools, CHOICE_FORMS),
+      parallel_tool_calls: parallelToolCalls,
+    }),
   };
 }
 
 function writeTool(tool: Tool): JsonObject {
   if (tool.type === "hosted") return tool.value;
-  const { name, description } = tool;
-  const common = { name, ...(description !== undefined && { description }) };
-  const written: JsonObject = tool.type === "custom"
-    ? { type: "custom", custom: { ...common, ...(tool.format !== undefined && { format: nestFormat(tool.format) }) } }
-    : {
-      type: "function",
-      function: {
-        ...common,
-        ...(tool.parameters !== undefined && { parameters: tool.parameters }),
-        ...(tool.strict !== undefined && { strict: tool.strict }),
-      },
-    };
-  return withMembers(written, tool);
+  const { type, name, description } = tool;
+  const options = type === "custom"
+    ? { format: tool.format && nestFormat(tool.format) }
+    : { parameters: tool.parameters, strict: tool.strict };
+  return withMembers({ type, [type]: { name, ...present({ description }), ...present(options) } }, tool);
 }
 
 /** Returns chat's form of a format, which has the members of a grammar in an inner object. */

@@ -31,23 +31,15 @@ const FREE_MEMBERS: ReadonlySet<string> = new Set(
   ["args", "response", "parametersJsonSchema", "responseJsonSchema", "labels", "partMetadata", "provider", "models"],
 );
 /** Members of schemas whose contents are the client's own. */
-const FREE_SCHEMA_MEMBERS: ReadonlySet<string> = new Set([
-  "enum",
-  "example",
-  "default",
-  "required",
-  "propertyOrdering",
-]);
+const FREE_SCHEMA_MEMBERS: ReadonlySet<string> = new Set(
+  ["enum", "example", "default", "required", "propertyOrdering"],
+);
 /** Members that are schemas in OpenAPI's form. */
 const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(["parameters", "responseSchema"]);
 
-const LIST_MEMBERS: ReadonlySet<string> = new Set([
-  "contents",
-  "parts",
-  "tools",
-  "functionDeclarations",
-  "safetySettings",
-]);
+const LIST_MEMBERS: ReadonlySet<string> = new Set(
+  ["contents", "parts", "tools", "functionDeclarations", "safetySettings"],
+);
 
 const SPELLINGS = spellingsOf(KNOWN_NAMES);
 const SCHEMA_SPELLINGS = spellingsOf(SCHEMA_NAMES);

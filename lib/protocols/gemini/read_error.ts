@@ -10,7 +10,7 @@ import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { errorInside } from "../vendor_error.ts";
-import { countOf, nonEmptyStringOf, objectOf, objectsOf } from "../members.ts";
+import { countOf, nonEmptyStringOf, objectOf, objectsOf, present } from "../members.ts";
 
 /** Kinds by the name of the status, which is more exact than the HTTP status. */
 const KIND_BY_STATUS_NAME: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
@@ -18,17 +18,8 @@ const KIND_BY_STATUS_NAME: ReadonlyMap<string, ErrorKind> = new Map<string, Erro
   ["OUT_OF_RANGE", "invalid"],
   // It concerns the account or its location, not the request.
   ["FAILED_PRECONDITION", "upstream"],
-  // The key is the gateway's, so the client cannot correct it.
-  ["UNAUTHENTICATED", "upstream"],
-  ["PERMISSION_DENIED", "upstream"],
   ["NOT_FOUND", "not_found"],
   ["RESOURCE_EXHAUSTED", "exhausted"],
-  ["INTERNAL", "upstream"],
-  ["UNKNOWN", "upstream"],
-  ["DATA_LOSS", "upstream"],
-  ["ABORTED", "upstream"],
-  ["CANCELLED", "upstream"],
-  ["UNIMPLEMENTED", "upstream"],
   ["UNAVAILABLE", "overloaded"],
   ["DEADLINE_EXCEEDED", "timeout"],
 ]);
@@ -66,17 +57,13 @@ function toError(error: JsonObject, status: number): GatewayError {
   const kind = KIND_BY_STATUS_NAME.get(name ?? "") ?? KIND_BY_STATUS.get(status) ?? "upstream";
   // Google's other messages name projects and quotas, so they are only logged.
   const clientMessage = kind === "invalid" ? redactShapes(message, MAX_ERROR_MESSAGE) : "";
-  const retryAfterMs = readDelay(details);
-  return new GatewayError(
-    kind,
-    clientMessage || (kind === "not_found" ? NOT_FOUND_MESSAGE : vendorErrorMessage(kind)),
-    {
-      ...(kind === "invalid" && CONTEXT_MESSAGE.test(clientMessage) && { code: "context_length_exceeded" }),
-      ...(kind === "not_found" && { code: "model_not_found" }),
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-      cause,
-    },
-  );
+  const otherMessage = kind === "not_found" ? NOT_FOUND_MESSAGE : vendorErrorMessage(kind);
+  return new GatewayError(kind, clientMessage || otherMessage, {
+    ...(CONTEXT_MESSAGE.test(clientMessage) && { code: "context_length_exceeded" }),
+    ...(kind === "not_found" && { code: "model_not_found" }),
+    ...present({ retryAfterMs: readDelay(details) }),
+    cause,
+  });
 }
 
 /** Returns the delay of a `RetryInfo`, such as `34.07s`, in milliseconds. */

@@ -17,13 +17,6 @@ const SEED_LENGTH = 65_536;
 /** Hexadecimal digits of the hash in an id: 64 bits. */
 const HASH_LENGTH = 16;
 
-/** A function call of an answer. */
-export interface FunctionCall {
-  id: string;
-  name: string;
-  arguments: string;
-}
-
 /** Reads the calls of one answer. Each comes in one piece, and often without an id. */
 export class FunctionCallReader {
   readonly #ids = new Set<string>();
@@ -39,8 +32,12 @@ export class FunctionCallReader {
    */
   read(
     call: JsonObject,
-    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: PrewrittenJson },
-  ): FunctionCall {
+    { responseId, signature, texts }: {
+      responseId: string | undefined;
+      signature: string | undefined;
+      texts: PrewrittenJson | undefined;
+    },
+  ): { id: string; name: string; arguments: string } {
     const name = nonEmptyStringOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");
     if (this.count === MAX_CALLS) {

@@ -1,7 +1,7 @@
 /** Reads the parts of a content as blocks. */
 import { callSignatureId, GOOGLE_ISSUER, signatureBlock } from "../canonical/signature.ts";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
-import type { ContentBlock, Media } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Media } from "../canonical/types.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
@@ -72,8 +72,7 @@ export function* readModelParts(
     const signature = value === undefined ? undefined : readThoughtSignature(value);
     if (signature === undefined) return;
     if (typeof signature === "string") {
-      const nativeSignature = { issuer: GOOGLE_ISSUER, value: signature, ...(id !== undefined && { id }) };
-      blocks.push(signatureBlock(nativeSignature));
+      blocks.push(signatureBlock({ issuer: GOOGLE_ISSUER, value: signature, ...present({ id }) }));
       return;
     }
     const others = blocks.splice(start).filter((block) => block.type !== "reasoning" || block.signature !== undefined);
@@ -147,7 +146,7 @@ function readCall(
   part: JsonObject,
   call: JsonObject,
   { calls, texts }: GeminiReadContext,
-): Extract<ContentBlock, { type: "tool_call" }> {
+): ContentBlockOf<"tool_call"> {
   const name = stringOf(call.name) ?? "";
   const args = objectOf(call.args) ?? {};
   return {
@@ -186,13 +185,9 @@ function readResult(
 function readResponse(response: JsonObject, texts: PrewrittenJson | undefined): { text: string; isError: boolean } {
   const [name, ...others] = Object.keys(response);
   if (name === undefined) return { text: "", isError: false };
-  const value = response[name];
-  if (others.length === 0 && typeof value === "string") {
-    if (OUTPUT_KEYS.includes(name)) return { text: value, isError: false };
-    if (name === "error") return { text: value, isError: true };
-  }
   const isError = others.length === 0 && name === "error";
-  return { text: texts?.get(response) ?? writeJson(response), isError };
+  const value = others.length === 0 && (isError || OUTPUT_KEYS.includes(name)) ? response[name] : undefined;
+  return { text: stringOf(value) ?? texts?.get(response) ?? writeJson(response), isError };
 }
 
 /** Reads text, media, and parts that only Google has. */
@@ -204,8 +199,7 @@ function readOtherPart(part: JsonObject, path: string, context: GeminiReadContex
     const media = inline === undefined ? readFile(holder, path) : readInline(inline, path);
     if ((media.mediaType ?? "image/").startsWith("image/")) context.images++;
     const name = nonEmptyStringOf(holder.displayName);
-    const unknown = unknownIn("gemini", part, MEDIA_PART_MEMBERS);
-    return [{ type: "media", media, ...(name !== undefined && { name }), ...unknown }];
+    return [{ type: "media", media, ...present({ name }), ...unknownIn("gemini", part, MEDIA_PART_MEMBERS) }];
   }
   const text = stringOf(part.text);
   if (text !== undefined) {

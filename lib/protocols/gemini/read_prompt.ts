@@ -1,29 +1,31 @@
 /** Reads the body of `generateContent`, with the model and the streaming mode of the URL as members. */
 import { effortOf } from "../canonical/effort.ts";
-import type { OutputFormat, Prompt, Reasoning, Sampling, UnknownMembers } from "../canonical/types.ts";
+import type { OutputFormat, Prompt, Reasoning, Sampling } from "../canonical/types.ts";
+import { unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
 import { runToEnd } from "../../scheduler.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { checkCount } from "../fields.ts";
-import { booleanOf, numberOf, objectOf, present, someOf, stringOf, textsOf } from "../members.ts";
+import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { CallMatcher } from "./match_calls.ts";
 import { readContents, readSystem, writeObjects } from "./read_contents.ts";
 import type { GeminiReadContext } from "./read_parts.ts";
 import { readSchema } from "./read_schema.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
+const NO_NAMES: ReadonlySet<string> = new Set();
 const MODELLED = new Set([
   ...["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"],
   ...["provider", "models"],
 ]);
-const GENERATION_MEMBERS = new Set([
-  ...["stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema", "candidateCount"],
-  ...["maxOutputTokens", "temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty"],
-  ...["responseLogprobs", "logprobs", "thinkingConfig"],
-]);
+const SETTINGS = `stopSequences candidateCount maxOutputTokens temperature topP topK seed presencePenalty
+  frequencyPenalty responseLogprobs logprobs thinkingConfig`.split(/\s+/);
+/** Members of `generationConfig` that are read, for answers of types that the canonical form models and for others. */
+const GENERATION_MEMBERS = new Set([...SETTINGS, "responseMimeType", "responseSchema", "responseJsonSchema"]);
+const GENERATION_MEMBERS_OF_OTHER_TYPES = new Set(SETTINGS);
 const THINKING_MEMBERS = new Set(["includeThoughts", "thinkingBudget", "thinkingLevel"]);
-const CALLING_MEMBERS = new Set(["mode", "allowedFunctionNames"]);
+const CALLING_MEMBERS = { functionCallingConfig: new Set(["mode", "allowedFunctionNames"]) };
 
 const ROUTING_MEMBERS = ["routingConfig", "modelSelectionConfig"];
 
@@ -80,8 +82,8 @@ function* readRequest(
       n: numberOf(config.candidateCount),
       provider: objectOf(body.provider),
       fallbacks: Array.isArray(body.models) ? textsOf(body.models) : undefined,
-      unknownMembers: readUnknown(body, config),
     }),
+    ...unknownMembersOf(body, config),
   };
 }
 
@@ -129,22 +131,27 @@ function readReasoning(config: JsonObject | undefined): Reasoning | undefined {
   if (config === undefined) return undefined;
   const budget = numberOf(config.thinkingBudget);
   const level = stringOf(config.thinkingLevel)?.toLowerCase();
-  const includeThoughts = booleanOf(config.includeThoughts);
-  const unknownMembers = unknownOf(config, THINKING_MEMBERS);
-  const reasoning: Reasoning = present({
-    mode: budget === undefined
-      ? undefined
-      : budget === NO_THINKING_BUDGET
-      ? "off" as const
-      : budget === DYNAMIC_BUDGET
-      ? "adaptive" as const
-      : "manual" as const,
-    budgetTokens: budget !== undefined && budget > NO_THINKING_BUDGET ? budget : undefined,
-    effort: effortOf(level),
-    display: includeThoughts === undefined ? undefined : includeThoughts ? "summarized" as const : "omitted" as const,
-    unknownMembers: unknownMembers && { from: "gemini" as const, members: unknownMembers },
-  });
+  const reasoning: Reasoning = {
+    ...present({
+      mode: modeOf(budget),
+      budgetTokens: budget !== undefined && budget > NO_THINKING_BUDGET ? budget : undefined,
+      effort: effortOf(level),
+      display: displayOf(config.includeThoughts),
+    }),
+    ...unknownIn("gemini", config, THINKING_MEMBERS),
+  };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
+}
+
+function modeOf(budget: number | undefined): Reasoning["mode"] {
+  if (budget === undefined) return undefined;
+  if (budget === NO_THINKING_BUDGET) return "off";
+  return budget === DYNAMIC_BUDGET ? "adaptive" : "manual";
+}
+
+function displayOf(includeThoughts: Json | undefined): Reasoning["display"] {
+  if (typeof includeThoughts !== "boolean") return undefined;
+  return includeThoughts ? "summarized" : "omitted";
 }
 
 function typeOf({ responseMimeType }: JsonObject): string {
@@ -179,29 +186,9 @@ function readFormat(config: JsonObject): OutputFormat | undefined {
 }
 
 /** Returns the unknown members of a body, and those inside objects that are partly modelled. */
-function readUnknown(body: JsonObject, config: JsonObject): UnknownMembers | undefined {
-  const toolConfig = objectOf(body.toolConfig) ?? {};
-  const { functionCallingConfig, ...others } = toolConfig;
-  const { responseMimeType, responseSchema, responseJsonSchema } = config;
-  const members: JsonObject = {
-    ...unknownOf(body, MODELLED),
-    ...memberOf("generationConfig", {
-      ...unknownOf(config, GENERATION_MEMBERS),
-      ...(isUnmodelledType(config) && someOf({ responseMimeType, responseSchema, responseJsonSchema })),
-    }),
-    ...memberOf("toolConfig", {
-      ...others,
-      ...memberOf("functionCallingConfig", unknownOf(objectOf(functionCallingConfig) ?? {}, CALLING_MEMBERS) ?? {}),
-    }),
-  };
-  return Object.keys(members).length === 0 ? undefined : { from: "gemini", members };
-}
-
-/** Returns an object with one member, for spreading; without it if the value is empty. */
-function memberOf(name: string, value: JsonObject): JsonObject {
-  return Object.keys(value).length === 0 ? {} : { [name]: value };
-}
-
-function unknownOf(object: JsonObject, modelled: ReadonlySet<string>): JsonObject | undefined {
-  return someOf(Object.fromEntries(Object.entries(object).filter(([name]) => !modelled.has(name))));
+function unknownMembersOf(body: JsonObject, config: JsonObject): Pick<Prompt, "unknownMembers"> {
+  const toolConfig = unknownIn("gemini", objectOf(body.toolConfig) ?? {}, NO_NAMES, { inner: CALLING_MEMBERS });
+  const generationConfig = isUnmodelledType(config) ? GENERATION_MEMBERS_OF_OTHER_TYPES : GENERATION_MEMBERS;
+  const more = { toolConfig: toolConfig.unknownMembers?.members };
+  return unknownIn("gemini", body, MODELLED, { inner: { generationConfig }, more });
 }

@@ -6,7 +6,7 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
-import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, textsOf } from "../members.ts";
+import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, present, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
@@ -68,7 +68,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
   function closeBlock(signature?: Signature): ReplyEvent[] {
     if (open === undefined) return [];
     open = undefined;
-    return [{ type: "close", index, ...(signature !== undefined && { signature }) }];
+    return [{ type: "close", index, ...present({ signature }) }];
   }
 
   function addText(type: "text" | "reasoning", text: string): ReplyEvent[] {
@@ -81,7 +81,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
   function hiddenReasoning(value: string, id?: string): ReplyEvent[] {
     return [
       ...openBlock({ type: "reasoning", hidden: true }),
-      ...closeBlock({ issuer, value, ...(id !== undefined && { id }) }),
+      ...closeBlock({ issuer, value, ...present({ id }) }),
     ];
   }
 
@@ -100,11 +100,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
   }
 
   function readCall(functionCall: JsonObject, signature: string | undefined): ReplyEvent[] {
-    const call = calls.read(functionCall, {
-      ...(id !== undefined && { responseId: id }),
-      ...(signature !== undefined && { signature }),
-      ...(texts !== undefined && { texts }),
-    });
+    const call = calls.read(functionCall, { responseId: id, signature, texts });
     const events = signature === undefined ? [] : hiddenReasoning(signature, callSignatureId(call.id));
     events.push(
       ...openBlock({ type: "tool_call", id: call.id, name: call.name }),
@@ -138,8 +134,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
       isStarted = true;
       const given = nonEmptyStringOf(piece.responseId);
       if (given !== undefined && given.length <= MAX_ID_LENGTH) id = given;
-      const input = inputUsage(readUsage(counts, searches));
-      events.push({ type: "start", ...(id !== undefined && { id }), ...(input !== undefined && { usage: input }) });
+      events.push({ type: "start", ...present({ id, usage: inputUsage(readUsage(counts, searches)) }) });
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback)?.blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
@@ -154,14 +149,10 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
   }
 
   function finish(): ReplyEvent[] {
-    const totals = { blocks: index + 1, calls: calls.count };
-    const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
-    if (reason === undefined) throw cutAnswerError();
-    return [...closeBlock(), {
-      type: "finish",
-      reason: readFinish(reason, totals),
-      usage: readUsage(counts, searches),
-    }];
+    const reported = finishReason ?? (isBlocked ? "SAFETY" : undefined);
+    if (reported === undefined) throw cutAnswerError();
+    const reason = readFinish(reported, { blocks: index + 1, calls: calls.count });
+    return [...closeBlock(), { type: "finish", reason, usage: readUsage(counts, searches) }];
   }
 
   return answerReader({ read: readPiece, end: finish });
@@ -173,16 +164,14 @@ function isSignatureOnly(part: JsonObject): boolean {
     Object.keys(part).every((name) => name === "thoughtSignature" || name === "thought");
 }
 
-/** The data with which some Gemini-compatible servers end a stream. */
-const DONE = "[DONE]";
-
 /** Creates a reader of a stream with `alt=sse`. Its events always have the order that `ReplyEvent` describes. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = replyReader(origin);
   return {
     push(frame) {
       const { event, data } = frame;
-      if (data.trim() === "" || data === DONE) return [];
+      // Some Gemini-compatible servers end a stream with `[DONE]`.
+      if (data.trim() === "" || data === "[DONE]") return [];
       const value = valueOf(frame, tryParse);
       const isBareError = event === "error" && isObject(value) && value.error === undefined;
       const piece = isBareError ? { error: value } : value;
@@ -200,9 +189,7 @@ const REFUSAL_REASONS: ReadonlySet<string> = new Set(
 
 /** Finish reasons of answers that end at a failed tool call. They are billed. */
 const FAILED_CALL_REASONS: ReadonlySet<string> = new Set([
-  "MALFORMED_FUNCTION_CALL",
-  "UNEXPECTED_TOOL_CALL",
-  "TOO_MANY_TOOL_CALLS",
+  ...["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"],
 ]);
 
 /**

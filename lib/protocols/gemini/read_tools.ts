@@ -4,7 +4,7 @@ import { unknownIn } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { checkCount } from "../fields.ts";
-import { objectOf, objectsOf, stringOf, textsOf } from "../members.ts";
+import { objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import { readSchema } from "./read_schema.ts";
 
 const DECLARATION_MEMBERS = new Set(["name", "description", "parameters", "parametersJsonSchema"]);
@@ -28,19 +28,18 @@ export function readTools(value: Json | undefined): Tool[] {
 
 /** Reads a function. @throws {GatewayError} `invalid`, for two schemas */
 function readDeclaration(declaration: JsonObject): Tool {
-  const description = stringOf(declaration.description);
   const jsonSchema = objectOf(declaration.parametersJsonSchema);
-  const openapi = objectOf(declaration.parameters);
-  const openapiSchema = openapi && readSchema(openapi);
+  const openapiSchema = objectOf(declaration.parameters);
   if (jsonSchema !== undefined && openapiSchema !== undefined) {
     throw new GatewayError("invalid", "Cannot use both parameters and parametersJsonSchema", { param: "tools" });
   }
-  const parameters = jsonSchema ?? openapiSchema;
   return {
     type: "function",
     name: stringOf(declaration.name) ?? "",
-    ...(description !== undefined && { description }),
-    ...(parameters !== undefined && { parameters }),
+    ...present({
+      description: stringOf(declaration.description),
+      parameters: jsonSchema ?? (openapiSchema && readSchema(openapiSchema)),
+    }),
     ...unknownIn("gemini", declaration, DECLARATION_MEMBERS),
   };
 }

@@ -1,5 +1,6 @@
 /** Removes tool results that a client sends twice. */
-import { isObject, isRawNumber, type Json, type JsonObject } from "../../json/mod.ts";
+import { isDeepStrictEqual } from "node:util";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /**
  * Returns the body without results that repeat an earlier one of the same turn, including its id; the same object if
@@ -33,18 +34,5 @@ function isRepeated(part: Json, seen: Map<string, JsonObject>): boolean {
   if (result === undefined || !isObject(result) || typeof result.id !== "string" || result.id === "") return false;
   const first = seen.get(result.id);
   if (first === undefined) seen.set(result.id, result);
-  return first !== undefined && isEqual(first, result);
-}
-
-/** True for values with the same JSON, apart from the order of members. */
-function isEqual(a: Json | undefined, b: Json | undefined): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((item, index) => isEqual(item, b[index]));
-  }
-  if (isRawNumber(a) && isRawNumber(b)) return a.rawJSON === b.rawJSON;
-  if (!isObject(a) || !isObject(b)) return false;
-  const names = Object.keys(a);
-  return names.length === Object.keys(b).length &&
-    names.every((name) => Object.hasOwn(b, name) && isEqual(a[name], b[name]));
+  return first !== undefined && isDeepStrictEqual(first, result);
 }

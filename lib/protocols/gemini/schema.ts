@@ -114,8 +114,8 @@ const generationField = z.looseObject({
   thinkingConfig: thinkingField.nullish(),
 });
 
-/** Members of a request that are also counted by `countTokens`. */
-const shared = {
+/** The body of `POST /v1beta/models/{model}:generateContent`. */
+export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   // Google ignores the role here. Many clients send "system".
   systemInstruction: contentField.extend({ role: z.string().max(64).nullish() }).nullish(),
@@ -130,11 +130,6 @@ const shared = {
   continuationToken: z.string().nullish(),
   provider: providerField.nullish().describe("Routing preferences"),
   models: fallbacksField.nullish().describe("Models to try if the first one fails"),
-};
-
-/** The body of `POST /v1beta/models/{model}:generateContent`. */
-export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
-  ...shared,
   contents: z.array(contentField).min(1).max(COUNTS.messages),
   stream: z.boolean().nullish(),
 });

@@ -9,7 +9,9 @@
  */
 import { Buffer } from "node:buffer";
 import { isObject, type JsonObject, parsePlain, shapes, tryParse } from "../../json/mod.ts";
-import type { ContentBlockOf, Signature } from "../canonical/types.ts";
+import { signatureIn } from "../canonical/signature.ts";
+import { present } from "../members.ts";
+import type { ContentBlockOf } from "../canonical/types.ts";
 
 /** Id of the signature of the following text. */
 export const TEXT_SIGNATURE_ID = "text";
@@ -39,11 +41,7 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set(
 
 /** Returns blocks of reasoning as one signature, an envelope. */
 export function sealReasoning(blocks: readonly ReasoningBlock[]): string {
-  const envelope = blocks.map(({ text, hidden, signature }) => ({
-    ...(text !== "" && { text }),
-    ...(hidden === true && { hidden }),
-    ...(signature !== undefined && { signature }),
-  }));
+  const envelope = blocks.map(({ text, hidden, signature }) => ({ text: text || undefined, hidden, signature }));
   return Buffer.from(shapes.SEAL_PREFIX + JSON.stringify(envelope)).toString("base64");
 }
 
@@ -61,16 +59,10 @@ function readEnvelope(value: string): ReasoningBlock[] | undefined {
 }
 
 function readBlock({ text, hidden, signature }: JsonObject): ReasoningBlock {
-  const read = isObject(signature) ? readSignature(signature) : undefined;
   return {
     type: "reasoning",
     text: typeof text === "string" ? text : "",
     ...(hidden === true && { hidden }),
-    ...(read !== undefined && { signature: read }),
+    ...present({ signature: signatureIn(signature) }),
   };
-}
-
-function readSignature({ issuer, value, id }: JsonObject): Signature | undefined {
-  if (typeof issuer !== "string" || typeof value !== "string") return undefined;
-  return typeof id === "string" ? { issuer, value, id } : { issuer, value };
 }

@@ -11,7 +11,6 @@ import { callSignatures, signedCallId } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import { PLACEHOLDER_SIGNATURE, PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
 
-/** A content as it is written. */
 type WrittenContent = { role: "user" | "model"; parts: JsonObject[] };
 
 /**
@@ -95,35 +94,38 @@ function writeResult(block: ContentBlockOf<"tool_result">, { names }: WriteConte
   };
 }
 
-/** Blocks of a message written in one step. */
 const BLOCKS_PER_STEP = 512;
-
-interface TextSignature {
-  value: string;
-  /** Number of parts before the signature. */
-  position: number;
-  /** True if the text is before the signature. */
-  isAfterText: boolean;
-}
 
 /**
  * Writes the blocks of one assistant message as parts with their signatures, in steps. The call of a signature is found
- * by id, because chat has no order between reasoning and calls.
+ * by id, because chat has no order between reasoning and calls. The signature of a text goes to the nearest unsigned text
+ * on its side, else on the other side. Without such a text it is dropped, because it is optional.
  */
 function* writeModelParts(
   blocks: readonly ContentBlock[],
   { row, issuer }: WriteTarget,
 ): Generator<void, JsonObject[]> {
   const parts: JsonObject[] = [];
-  const textSignatures: TextSignature[] = [];
   const callSignatureById = callSignatures(blocks, issuer);
+  const unsignedTexts: JsonObject[] = [];
+  /** Signatures of texts that follow. Those before the index `next` are on a text. */
+  const waiting: string[] = [];
+  let next = 0;
   for (const [index, block] of blocks.entries()) {
     if (index % BLOCKS_PER_STEP === 0) yield;
     switch (block.type) {
       case "text":
-      case "refusal":
-        parts.push({ text: block.text, ...ownMembers(block) });
+      case "refusal": {
+        const part: JsonObject = { text: block.text, ...ownMembers(block) };
+        const value = waiting[next];
+        if (value === undefined) unsignedTexts.push(part);
+        else {
+          part.thoughtSignature = value;
+          next++;
+        }
+        parts.push(part);
         break;
+      }
       case "media":
         parts.push({ ...writeMedia(block.media), ...ownMembers(block) });
         break;
@@ -137,10 +139,12 @@ function* writeModelParts(
       case "reasoning": {
         const { signature, text } = block;
         // The model ignores thoughts without a signature.
-        if (!isSigned(block, issuer) || signature === undefined) break;
+        if (signature?.issuer !== issuer || signature.value === "") break;
         const { id, value } = signature;
         if (id === TEXT_SIGNATURE_ID || id === PRECEDING_TEXT_SIGNATURE_ID) {
-          textSignatures.push({ value, position: parts.length, isAfterText: id === PRECEDING_TEXT_SIGNATURE_ID });
+          const preceding = id === TEXT_SIGNATURE_ID ? undefined : unsignedTexts.pop();
+          if (preceding === undefined) waiting.push(value);
+          else preceding.thoughtSignature = value;
         } else if (signedCallId(id) === undefined) parts.push({ text, thought: true, thoughtSignature: value });
         break;
       }
@@ -149,54 +153,12 @@ function* writeModelParts(
         break;
     }
   }
-  if (textSignatures.length > 0) signTexts(parts, textSignatures);
+  for (const value of waiting.slice(next)) {
+    const preceding = unsignedTexts.pop();
+    if (preceding !== undefined) preceding.thoughtSignature = value;
+  }
   if (row.reasoning?.modes.includes("adaptive") === true) addPlaceholder(parts);
   return parts;
-}
-
-function isSigned({ signature }: ContentBlockOf<"reasoning">, issuer: string): boolean {
-  return signature?.issuer === issuer && signature.value !== "";
-}
-
-/**
- * Attaches each signature to the nearest unsigned text on its side, else on the other side: the client's protocol may
- * have no order between text and reasoning. A signature without an unsigned text is dropped, because it is optional.
- */
-function signTexts(parts: readonly JsonObject[], signatures: readonly TextSignature[]): void {
-  // For each part, an index at or beyond which the next unsigned text is, so that no part is searched twice.
-  const leftIndices = parts.map((_, index) => index);
-  const rightIndices = parts.map((_, index) => index);
-  for (const { value, position, isAfterText } of signatures) {
-    const left = nearestUnsigned(parts, leftIndices, { from: position - 1, step: -1 });
-    const right = nearestUnsigned(parts, rightIndices, { from: position, step: 1 });
-    const part = isAfterText ? left ?? right : right ?? left;
-    if (part !== undefined) part.thoughtSignature = value;
-  }
-}
-
-/** Returns the nearest unsigned text in a direction. Sets the index of all parts on the way in `indices` to it. */
-function nearestUnsigned(
-  parts: readonly JsonObject[],
-  indices: number[],
-  { from, step }: { from: number; step: 1 | -1 },
-): JsonObject | undefined {
-  let index = from;
-  while (index >= 0 && index < parts.length && !isUnsignedText(parts[index])) index = nextIndex(indices, index, step);
-  for (let passed = from; passed !== index;) {
-    const following = nextIndex(indices, passed, step);
-    indices[passed] = index;
-    passed = following;
-  }
-  return parts[index];
-}
-
-function nextIndex(indices: readonly number[], index: number, step: 1 | -1): number {
-  const known = indices[index] ?? index;
-  return known === index ? index + step : known;
-}
-
-function isUnsignedText(part: JsonObject | undefined): boolean {
-  return part?.text !== undefined && part.thought === undefined && part.thoughtSignature === undefined;
 }
 
 /** Signs the first call with a placeholder if it has no signature: models with thinking levels check the first call. */

@@ -3,6 +3,7 @@ import { GOOGLE_ISSUER, signatureBlock, signedCallId } from "../canonical/signat
 import { inputOf } from "../canonical/tool_input.ts";
 import type { OpenBlock, Prompt, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
+import { present } from "../members.ts";
 import { PRECEDING_TEXT_SIGNATURE_ID, type ReasoningBlock, sealReasoning, TEXT_SIGNATURE_ID } from "./signatures.ts";
 
 /**
@@ -81,12 +82,7 @@ export class PartWriter {
       return this.#readNative(signature);
     }
     if (text !== "" || signature !== undefined) {
-      this.#pending.push({
-        type: "reasoning",
-        text,
-        ...(block.hidden === true && { hidden: true }),
-        ...(signature !== undefined && { signature }),
-      });
+      this.#pending.push({ type: "reasoning", text, ...present({ hidden: block.hidden, signature }) });
     }
     return [];
   }

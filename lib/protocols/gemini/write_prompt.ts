@@ -116,13 +116,7 @@ function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): JsonObjec
   if (reasoning === undefined || row.reasoning === undefined) return undefined;
   if (reasoning.mode === "off" || reasoning.effort === "none") {
     const { depth, isOff } = writeOff(row.reasoning);
-    if (!isOff) {
-      dropped.add(
-        reasoning.effort === "none"
-          ? PARAMETER_NAMES[prompt.protocol].effort
-          : PARAMETER_NAMES[prompt.protocol].reasoning,
-      );
-    }
+    if (!isOff) dropped.add(PARAMETER_NAMES[prompt.protocol][reasoning.effort === "none" ? "effort" : "reasoning"]);
     return depth;
   }
   const depth = writeDepth(reasoning, { prompt, supported: row.reasoning, dropped });

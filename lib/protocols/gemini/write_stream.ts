@@ -10,8 +10,8 @@ import { writeContent, writeFinish, writeHead } from "./write_reply.ts";
 
 /**
  * Creates a writer of the pieces of an answer. The last piece has content, the finish reason and the usage: chats of
- * Google's SDKs discard an answer that has a piece without content. So a part waits until the next part, or the next
- * block opens.
+ * Google's SDKs discard an answer that has a piece without content. So a part waits until the next part comes or the
+ * next block opens.
  */
 export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Frame> {
   const writer = new PartWriter(context.prompt);
@@ -27,7 +27,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
   }
 
   return answerWriter((event) => {
-    if (event.type === "error") return [...release(), frame({ error: { ...googleError(event.error) } })];
+    if (event.type === "error") return [...release(), frame({ error: googleError(event.error) })];
     const parts = writer.push(event);
     if (event.type === "finish") {
       const last = piece([...held, ...parts], { finishReason: writeFinish(event.reason, writer.refused) });

@@ -132,7 +132,7 @@ export const messagesField: z.ZodType = z.array(
   }),
 ).min(1).max(COUNTS.messages).describe("The conversation so far, oldest message first");
 
-/** Returns the schema of content: a string, which stands for one text block, or blocks. */
+/** Returns the schema of content: blocks, or a string, which means one text block. */
 function contentField<T extends z.ZodType>(block: T): z.ZodUnion<[z.ZodString, z.ZodArray<T>]> {
   return z.union([z.string(), z.array(block).max(COUNTS.parts)], {
     error: ({ input }) =>

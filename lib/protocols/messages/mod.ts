@@ -54,9 +54,8 @@ const messagesExtras: ExtrasTable = {
   },
 };
 
-export { readCountSteps } from "./read_prompt.ts";
+export { readSteps } from "./read_prompt.ts";
 export { countTokensSchema } from "./schema.ts";
-export { writeCount } from "./write_reply.ts";
 
 /**
  * Accepted versions. The Python SDK and the npm SDK before 1.0 send 2023-06-01, later npm SDKs 2026-10-21. The gateway

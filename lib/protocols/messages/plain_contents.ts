@@ -5,7 +5,7 @@
 import { shapes } from "../../json/mod.ts";
 import { cacheMark, type PlainContents } from "../plain_contents.ts";
 import { COUNTS } from "../fields.ts";
-import { CACHE_MARKS } from "./read_prompt.ts";
+import { MAX_CACHE_MARKS } from "../canonical/cache_mark.ts";
 
 const { boolean, either, idText, list, nameText, nothing, nullable, object, readObject, readText } = shapes;
 const { IMAGE_TYPES, imageBase64, sealedText, someText, words } = shapes;
@@ -83,6 +83,6 @@ export const plainContents: PlainContents = {
     ["tools", list(tool, { max: COUNTS.tools })],
   ]),
   needed: ["messages"],
-  maxMarks: CACHE_MARKS,
+  maxMarks: MAX_CACHE_MARKS,
   maxImages: COUNTS.images,
 };

@@ -1,10 +1,10 @@
 /** Reads the content blocks of an answer from the messages protocol. */
+import { redactedSignature } from "../canonical/signature.ts";
 import { parseObject } from "../canonical/tool_input.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { PrewrittenJson } from "../codec.ts";
-import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 
 /** The parts of an answer that the reader of a block needs. */
 export interface BlockContext {
@@ -110,7 +110,7 @@ function readThinking(start: JsonObject, sequence: BlockSequence, { issuer, keep
 
 function readRedacted({ data }: JsonObject, sequence: BlockSequence, { issuer }: BlockContext): BlockReader {
   const signature = typeof data === "string" && data !== "" ? redactedSignature(issuer, data) : undefined;
-  if (signature !== undefined) sequence.open({ type: "reasoning", hidden: true, unknownMembers: redactedMembers() });
+  if (signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
   return { delta: () => false, stop: () => sequence.end(signature) };
 }
 

@@ -3,14 +3,13 @@ import { Buffer } from "node:buffer";
 import { decodeMedia, normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import { readCacheMark } from "../canonical/cache_mark.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
-import { readSignature } from "../canonical/signature.ts";
+import { readRedacted, readSignature } from "../canonical/signature.ts";
 import type { CacheMark, Citation, ContentBlock, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeEach, writeJson } from "../../json/mod.ts";
 import type { ClientPermissions, PrewrittenJson } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, nonEmptyStringOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
-import { readRedacted } from "./redacted_thinking.ts";
 
 /** The state of reading one request. */
 export interface ReadContext {

@@ -10,6 +10,7 @@ import {
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
+import { objectOf, stringOf } from "../members.ts";
 
 /** Kinds by Anthropic's error types. Other errors have the kind of their status. */
 const KIND_BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefined, ErrorKind>([
@@ -19,18 +20,6 @@ const KIND_BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | un
   ["overloaded_error", "overloaded"],
   ["timeout_error", "timeout"],
   ["not_found_error", "not_found"],
-]);
-
-/** Messages for errors of the key or the account, by type. They concern the operator, so their kind is `upstream`. */
-const OPERATOR_ERRORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
-  ["authentication_error", REFUSED_CREDENTIALS],
-  ["permission_error", "The model's vendor refused the gateway's access to this model"],
-]);
-
-/** Types of errors that concern the operator, by HTTP status. */
-const OPERATOR_ERROR_BY_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
-  [401, "authentication_error"],
-  [403, "permission_error"],
 ]);
 
 /**
@@ -63,12 +52,10 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
     });
   }
   if (DISABLED_TEXT.test(text)) return new GatewayError("upstream", REFUSED_CREDENTIALS, { cause, fault: "key" });
-  const operatorError = OPERATOR_ERRORS.get(type) ?? OPERATOR_ERRORS.get(OPERATOR_ERROR_BY_STATUS.get(status));
+  const operatorError = operatorErrorOf(type, status);
   if (operatorError !== undefined) return new GatewayError("upstream", operatorError, { cause });
-  const kind = KIND_BY_TYPE.get(type) ??
-    (status === undefined
-      ? "upstream"
-      : KIND_BY_STATUS.get(status) ?? (status >= 400 && status < 500 ? "invalid" : "upstream"));
+  const otherKind = status !== undefined && status >= 400 && status < 500 ? "invalid" : "upstream";
+  const kind = KIND_BY_TYPE.get(type) ?? KIND_BY_STATUS.get(status ?? 0) ?? otherKind;
   const thread = threadCode(error);
   if (kind !== "invalid" && thread === undefined) {
     const code = kind === "not_found" ? { code: "model_not_found" } : {};
@@ -81,11 +68,17 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   });
 }
 
-/**
- * Returns the code for a conversation at the vendor that cannot continue, to which clients react; undefined if none.
- */
+/** Returns the message for an error of the key or the account, which concerns the operator; undefined for others. */
+function operatorErrorOf(type: Json | undefined, status: number | undefined): string | undefined {
+  if (type === "authentication_error") return REFUSED_CREDENTIALS;
+  if (type === "permission_error" || status === 403) {
+    return "The model's vendor refused the gateway's access to this model";
+  }
+  return status === 401 ? REFUSED_CREDENTIALS : undefined;
+}
+
+/** Returns the code for a conversation that the vendor cannot continue, to which clients react; undefined if none. */
 function threadCode(error: Json | undefined): string | undefined {
-  const details = isObject(error) ? error.details : undefined;
-  const code = isObject(details) ? details.error_code : undefined;
-  return typeof code === "string" && /^thread_[a-z_]{1,64}$/.test(code) ? code : undefined;
+  const code = stringOf(objectOf(objectOf(error)?.details)?.error_code) ?? "";
+  return /^thread_[a-z_]{1,64}$/.test(code) ? code : undefined;
 }

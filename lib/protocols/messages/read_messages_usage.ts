@@ -3,7 +3,7 @@ import { inputTokens } from "../canonical/input_tokens.ts";
 import { PLAIN_TIERS, type TokenUsage, type UsageClass } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
-import { spelledCountOf } from "../members.ts";
+import { objectOf, objectsOf, present, spelledCountOf, stringOf } from "../members.ts";
 
 /** Collects the token counts of one answer. */
 export interface UsageReader {
@@ -17,13 +17,11 @@ export interface UsageReader {
 
 type InputUsage = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
 
-const NOTHING: TokenUsage = {};
-
 /** Creates a reader of counts. @param requestedTier the service tier of the request */
 export function usageReader(requestedTier?: string): UsageReader {
   let input: InputUsage = {};
   let output: Pick<TokenUsage, "completion" | "reasoning"> = {};
-  let compaction = NOTHING;
+  let compaction: TokenUsage = {};
   let tier: string | undefined;
   let hostedCalls: Record<string, number> | undefined;
 
@@ -59,11 +57,11 @@ function readTier(
   { service_tier, speed, inference_geo: geo }: JsonObject,
   requestedTier: string | undefined,
 ): string | undefined {
-  const region = typeof geo === "string" && geo !== "not_available" ? geo : undefined;
+  const region = geo === "not_available" ? undefined : stringOf(geo);
   const tiers = [
     region === undefined || region === "global" ? undefined : `inference_geo:${region}`,
-    typeof speed === "string" ? speed : undefined,
-    typeof service_tier === "string" ? service_tier : undefined,
+    stringOf(speed),
+    stringOf(service_tier),
   ];
   const pricedTier = tiers.find((name) => name !== undefined && !PLAIN_TIERS.has(name));
   if (pricedTier !== undefined || requestedTier === undefined) return pricedTier;
@@ -90,7 +88,7 @@ function updatedInput(usage: JsonObject, earlier: InputUsage): InputUsage {
   const later = readInput(usage, earlier);
   if (inputTokens(later) === 0 && inputTokens(earlier) > 0) return earlier;
   const { prompt } = later;
-  if (hasCacheCounts(later)) return { ...earlier.prompt !== undefined && { prompt: earlier.prompt }, ...later };
+  if (hasCacheCounts(later)) return { ...present({ prompt: earlier.prompt }), ...later };
   return prompt === undefined ? earlier : { ...earlier, prompt };
 }
 
@@ -101,11 +99,11 @@ function hasCacheCounts(counts: InputUsage): boolean {
 
 /** @param earlier counts with cache writes by lifetime, used if these have only their sum */
 function readInput(usage: JsonObject, earlier: InputUsage): InputUsage {
-  const prompt = spelledCountOf(usage.input_tokens);
-  const read = spelledCountOf(usage.cache_read_input_tokens);
   return {
-    ...(prompt !== undefined && { prompt }),
-    ...(read !== undefined && { input_cache_read: read }),
+    ...present({
+      prompt: spelledCountOf(usage.input_tokens),
+      input_cache_read: spelledCountOf(usage.cache_read_input_tokens),
+    }),
     ...readWrites(usage, earlier),
   };
 }
@@ -113,7 +111,7 @@ function readInput(usage: JsonObject, earlier: InputUsage): InputUsage {
 /** Reads cache writes by lifetime. If there is only their sum, they have the default lifetime of five minutes. */
 function readWrites(usage: JsonObject, earlier: InputUsage): InputUsage {
   const total = spelledCountOf(usage.cache_creation_input_tokens);
-  const parts = isObject(usage.cache_creation) ? usage.cache_creation : {};
+  const parts = objectOf(usage.cache_creation) ?? {};
   const fiveMinutes = spelledCountOf(parts.ephemeral_5m_input_tokens);
   const hour = spelledCountOf(parts.ephemeral_1h_input_tokens);
   if (fiveMinutes !== undefined || hour !== undefined) {
@@ -131,28 +129,25 @@ function readWrites(usage: JsonObject, earlier: InputUsage): InputUsage {
 }
 
 function readOutput(usage: JsonObject): Pick<TokenUsage, "completion" | "reasoning"> {
-  const completion = spelledCountOf(usage.output_tokens);
-  const details = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
-  const reasoning = spelledCountOf(details.thinking_tokens);
-  return { ...(completion !== undefined && { completion }), ...(reasoning !== undefined && { reasoning }) };
+  return present({
+    completion: spelledCountOf(usage.output_tokens),
+    reasoning: spelledCountOf(objectOf(usage.output_tokens_details)?.thinking_tokens),
+  });
 }
 
 /** Limits reasoning to the completion, which includes it. */
 function clampReasoning(usage: TokenUsage): TokenUsage {
-  const { completion, reasoning } = usage;
-  return completion === undefined || reasoning === undefined || reasoning <= completion
-    ? usage
-    : { ...usage, reasoning: completion };
+  const { completion = Infinity, reasoning } = usage;
+  return reasoning === undefined ? usage : { ...usage, reasoning: Math.min(reasoning, completion) };
 }
 
 /** Reads the counts of compactions. They are billed, but not included in the sums. */
-function readCompaction(iterations: readonly Json[]): TokenUsage {
-  return iterations.filter(isObject).filter(({ type }) => type === "compaction")
+function readCompaction(iterations: Json): TokenUsage {
+  return objectsOf(iterations).filter(({ type }) => type === "compaction")
     .reduce((usage: TokenUsage, round) => add(usage, { ...readInput(round, {}), ...readOutput(round) }), {});
 }
 
 function add(first: TokenUsage, second: TokenUsage): TokenUsage {
-  if (second === NOTHING) return first;
   const result: TokenUsage = { ...first };
   for (const [name, value] of Object.entries(second) as [UsageClass, number][]) {
     result[name] = (result[name] ?? 0) + value;

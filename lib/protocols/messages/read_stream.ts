@@ -1,4 +1,5 @@
 /** Reads answers of messages upstreams, streamed or not. */
+import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import { answerReader, finishEvent, settledReason } from "../canonical/finish.ts";
 import { inputUsage } from "../canonical/input_tokens.ts";
 import { BlockSerializer } from "../canonical/block_serializer.ts";
@@ -7,13 +8,12 @@ import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
-import { nonEmptyStringOf, numberOf, objectsOf, stringOf } from "../members.ts";
+import { nonEmptyStringOf, numberOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { errorInside } from "../vendor_error.ts";
 import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_messages_usage.ts";
-import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 
 /** Limit of what is kept of an answer in memory, in UTF-16 code units. */
 const MAX_KEPT = 16 * 1024 * 1024;
@@ -50,7 +50,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** Creates a reader of parsed events. `undefined` stands for one that is not JSON. */
+/** Creates a reader of parsed events. An event that is not JSON is `undefined`. */
 function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
   let events: ReplyEvent[] = [];
   let keptLength = 0;
@@ -67,7 +67,7 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
   const context: BlockContext = {
     issuer,
     ...(texts !== undefined && { texts }),
-    keep,
+    keep: (length) => keptLength += length,
     callId: () => `call_${(id ?? "").slice(0, 64).replace(/[^A-Za-z0-9_-]/g, "").slice(0, 48)}_${blocks}`,
   };
 
@@ -76,22 +76,17 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
     events.push(event);
   }
 
-  function keep(length: number): void {
-    keptLength += length;
-  }
-
   function begin(message: JsonObject): void {
     if (started) return;
     started = true;
-    if (typeof message.id === "string" && message.id !== "") id = message.id;
+    id = nonEmptyStringOf(message.id);
     usage.start(message.usage);
-    const input = inputUsage(usage.total());
-    emit({ type: "start", ...(id !== undefined && { id }), ...(input !== undefined && { usage: input }) });
+    emit({ type: "start", ...present({ id, usage: inputUsage(usage.total()) }) });
   }
 
   /** Reads a start. Some relays repeat it, but the start of another message is an error. */
   function startMessage(value: Json | undefined): void {
-    const message = isObject(value) ? value : {};
+    const message = objectOf(value) ?? {};
     const isOther = started && typeof message.id === "string" && id !== undefined && message.id !== id;
     if (isOther) throw broken("another message begins inside it");
     begin(message);
@@ -137,8 +132,8 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
     begin({});
     stopAll();
     const { stop_reason, stop_sequence, stop_details } = stop;
-    const explanation = isObject(stop_details) ? stop_details.explanation : undefined;
-    if (stop_reason === "refusal" && typeof explanation === "string" && explanation !== "") {
+    const explanation = nonEmptyStringOf(objectOf(stop_details)?.explanation);
+    if (stop_reason === "refusal" && explanation !== undefined) {
       const sequence = serializer.addSequence();
       sequence.open({ type: "refusal" });
       sequence.delta(explanation);
@@ -150,7 +145,7 @@ function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined,
 
   function readEvent(body: Json | undefined): void {
     if (!isObject(body)) throw broken("an event is not a JSON object");
-    if (body.type === "error" || isObject(body.error)) throw errorInside(body, errorOf(body.error));
+    throwError(body);
     const ownIndex = numberOf(body.index);
     const index = ownIndex ?? lastIndex;
     switch (body.type) {
@@ -243,12 +238,8 @@ function hasObject(members: JsonObject): boolean {
  * @throws {GatewayError} `upstream` for anything else, or the error in its place
  */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  const content = contentOf(body);
   const machine = eventReader(origin);
-  const aggregator = new ReplyAggregator();
-  for (const event of streamOf(body, content)) aggregator.pushAll(machine.push(event));
-  aggregator.pushAll(machine.end());
-  return aggregator.end();
+  return aggregateEvents([...eventsOf(body).flatMap((event) => machine.push(event)), ...machine.end()]);
 }
 
 /** Reads the summary of a message object. @throws {GatewayError} as `UpstreamCodec.readSummary` */
@@ -261,21 +252,27 @@ export function readSummary(body: JsonObject, { tier }: Origin): ReplySummary {
   return { finish: readFinish(body.stop_reason, hasCalls), usage: usage.total() };
 }
 
-function contentOf(body: JsonObject): Json[] {
+/** Throws the error that an answer or event contains, if it has one. */
+function throwError(body: JsonObject): void {
   if (body.type === "error" || isObject(body.error)) throw errorInside(body, errorOf(body.error));
-  if (!Array.isArray(body.content)) {
-    throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
-  }
-  return body.content;
 }
 
-function* streamOf(message: JsonObject, content: readonly Json[]): Generator<JsonObject> {
-  const { id, usage, stop_reason, stop_sequence, stop_details } = message;
-  yield { type: "message_start", message: { id, usage } };
-  for (const [index, block] of content.entries()) {
-    yield { type: "content_block_start", index, content_block: isObject(block) ? block : null };
-    yield { type: "content_block_stop", index };
-  }
-  yield { type: "message_delta", delta: { stop_reason, stop_sequence, stop_details }, usage };
-  yield { type: "message_stop" };
+function contentOf(body: JsonObject): Json[] {
+  throwError(body);
+  if (Array.isArray(body.content)) return body.content;
+  throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
+}
+
+/** Returns the events of a stream for a whole message. */
+function eventsOf(message: JsonObject): JsonObject[] {
+  const { usage } = message;
+  return [
+    { type: "message_start", message },
+    ...contentOf(message).flatMap((block, index) => [
+      { type: "content_block_start", index, content_block: block },
+      { type: "content_block_stop", index },
+    ]),
+    { type: "message_delta", delta: message, usage },
+    { type: "message_stop" },
+  ];
 }

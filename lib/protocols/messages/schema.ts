@@ -4,7 +4,7 @@
  * checked in `lib/request/rules.ts`.
  */
 import { z } from "zod";
-import { COUNTS, fallbacksField, objectField, providerField, stopText, toolNameField } from "../fields.ts";
+import { COUNTS, expecting, fallbacksField, objectField, providerField, stopText, toolNameField } from "../fields.ts";
 import { cacheField } from "../canonical/cache_mark.ts";
 import { messagesField, systemField } from "./content_schema.ts";
 
@@ -32,7 +32,7 @@ const toolChoiceField = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: parallelFlag }),
   z.looseObject({ type: z.literal("tool"), name: z.string().min(1), disable_parallel_tool_use: parallelFlag }),
   z.looseObject({ type: z.literal("none") }),
-], { error: ({ code }) => code === "invalid_union" ? 'Expected "auto", "any", "tool" or "none"' : undefined });
+], expecting('"auto", "any", "tool" or "none"'));
 
 const displayField = z.enum(["summarized", "omitted", "updates"]).nullish().describe(
   "Form in which thinking is returned",
@@ -46,10 +46,7 @@ const thinkingField = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("adaptive"), display: displayField }),
   z.looseObject({ type: z.literal("disabled") }),
   z.looseObject({ type: z.literal("between_tools"), display: displayField }),
-], {
-  error: ({ code }) =>
-    code === "invalid_union" ? 'Expected "enabled", "adaptive", "disabled" or "between_tools"' : undefined,
-});
+], expecting('"enabled", "adaptive", "disabled" or "between_tools"'));
 
 const formatField = z.looseObject({ type: z.literal("json_schema"), schema: objectField }).nullish();
 

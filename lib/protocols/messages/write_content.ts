@@ -1,11 +1,11 @@
 /** Writes the content blocks of a messages request. */
 import { writeCacheMark } from "../canonical/cache_mark.ts";
+import { isRedacted } from "../canonical/signature.ts";
 import { inputOf } from "../canonical/tool_input.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { isRedacted, isRedactedSignature } from "./redacted_thinking.ts";
 import { mediaText, writeMedia } from "./write_media.ts";
 
 /** Content as written: a string for one plain text, which every server accepts, else blocks. */
@@ -80,9 +80,7 @@ function writeText(block: ContentBlockOf<"text">): JsonObject {
 /** Writes reasoning. Unsigned text gets an empty signature. In this protocol reasoning has no cache mark. */
 function writeReasoning(block: ContentBlockOf<"reasoning">): JsonObject {
   const { text, signature } = block;
-  if (signature !== undefined && (isRedacted(block, signature) || isRedactedSignature(signature))) {
-    return { type: "redacted_thinking", data: signature.value };
-  }
+  if (isRedacted(signature)) return { type: "redacted_thinking", data: signature?.value ?? "" };
   return { ...ownMembers(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };
 }
 

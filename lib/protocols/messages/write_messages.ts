@@ -12,7 +12,6 @@ interface MessageDraft {
   unknownMembers: JsonObject;
 }
 
-/** Blocks written in one step. */
 const BLOCKS_PER_STEP = 1_024;
 
 /**

@@ -1,10 +1,9 @@
 /** Writes answers of the messages protocol that are not streamed, and parts that streamed answers have, too. */
 import { inputOf } from "../canonical/tool_input.ts";
-import { writeSignature } from "../canonical/signature.ts";
+import { isRedacted, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, FinishReason, Reply, TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { ResponseContext } from "../codec.ts";
-import { isRedacted } from "./redacted_thinking.ts";
 
 const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
   end: "end_turn",
@@ -75,9 +74,7 @@ function writeText({ text, citations = [] }: ContentBlockOf<"text">): JsonObject
 
 function writeReasoning(block: ContentBlockOf<"reasoning">, omitsText: boolean): JsonObject | undefined {
   const signature = block.signature === undefined ? "" : writeSignature(block.signature, "anthropic");
-  if (isRedacted(block, block.signature)) {
-    return signature === "" ? undefined : { type: "redacted_thinking", data: signature };
-  }
+  if (isRedacted(block.signature)) return { type: "redacted_thinking", data: signature };
   const thinking = omitsText || block.hidden === true ? "" : block.text;
   return thinking === "" && signature === "" ? undefined : { type: "thinking", thinking, signature };
 }
@@ -107,9 +104,4 @@ export function writeUsage(usage: TokenUsage): JsonObject {
 export function writeStartUsage(usage: TokenUsage): JsonObject {
   const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;
   return known ? writeUsage(usage) : { ...writeUsage(usage), cache_creation: null };
-}
-
-/** Writes the answer of `/v1/messages/count_tokens`. */
-export function writeCount(tokens: number): JsonObject {
-  return { input_tokens: tokens };
 }

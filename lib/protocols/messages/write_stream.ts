@@ -1,11 +1,10 @@
 /** Writes streamed answers of the messages protocol. */
 import { answerWriter } from "../canonical/finish.ts";
-import { writeSignature } from "../canonical/signature.ts";
+import { isRedacted, writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Frame, ResponseContext } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
-import { isRedacted } from "./redacted_thinking.ts";
 import { omitsThinking, writeHead, writeStartUsage, writeStop, writeUsage } from "./write_reply.ts";
 
 /** The JSON around the input of a custom tool. */
@@ -61,7 +60,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
         refused ||= block.type === "refusal";
         return [...startBlock({ type: "text", text: "" }), delta({ type: "text_delta", text })];
       case "reasoning":
-        if (omitsText || block.hidden === true || isRedacted(block, undefined)) return [];
+        if (omitsText || block.hidden === true) return [];
         return [...startBlock(emptyThinking()), delta({ type: "thinking_delta", thinking: text })];
       case "tool_call":
         hasInput = true;
@@ -86,7 +85,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
     // Clients keep a thinking block only if it got a signature event, even an empty one.
     if (signature === undefined) return hasStarted ? [delta({ type: "signature_delta", signature: "" })] : [];
     const value = writeSignature(signature, "anthropic");
-    if (isRedacted(block, signature)) return startBlock({ type: "redacted_thinking", data: value });
+    if (isRedacted(signature)) return startBlock({ type: "redacted_thinking", data: value });
     return [...startBlock(emptyThinking()), delta({ type: "signature_delta", signature: value })];
   }
 
@@ -123,7 +122,7 @@ export function streamWriter(context: ResponseContext): Machine<ReplyEvent, Fram
           frame("message_stop", {}),
         ];
       case "error":
-        return [frame("error", { error: { ...anthropicError(event.error) }, request_id: `req_${context.requestId}` })];
+        return [frame("error", { error: anthropicError(event.error), request_id: `req_${context.requestId}` })];
     }
   });
 }

@@ -12,13 +12,13 @@ const MIN_BUDGET = 1024;
 const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
 /** The members `thinking` and `output_config.effort`, as far as they are written. */
-export interface WrittenThinking {
+interface WrittenThinking {
   thinking?: JsonObject;
   effort?: Effort;
 }
 
-/** The target, and the limit of the answer. */
-export interface ThinkingLimits {
+interface Context {
+  prompt: Prompt;
   target: WriteTarget;
   /** `max_tokens` as written. */
   maxTokens: number;
@@ -30,14 +30,11 @@ export function isThinking(thinking: JsonObject | undefined): boolean {
 }
 
 /** Writes the reasoning options. Those that the model does not have are added to `dropped`. */
-export function writeThinking(prompt: Prompt, limits: ThinkingLimits): WrittenThinking {
-  if (prompt.reasoning === undefined || limits.target.row.reasoning === undefined) return {};
-  return prompt.protocol === "messages"
-    ? writeOwnOptions(prompt.reasoning, { ...limits, prompt })
-    : writeTranslatedOptions(prompt.reasoning, { ...limits, prompt });
+export function writeThinking(context: Context): WrittenThinking {
+  const { prompt: { reasoning, protocol }, target: { row } } = context;
+  if (reasoning === undefined || row.reasoning === undefined) return {};
+  return protocol === "messages" ? writeOwnOptions(reasoning, context) : writeTranslatedOptions(reasoning, context);
 }
-
-type Context = ThinkingLimits & { prompt: Prompt };
 
 /** Writes the options of a client of this protocol, which sets the mode itself. */
 function writeOwnOptions(reasoning: Reasoning, context: Context): WrittenThinking {

@@ -1,6 +1,7 @@
 /** The quirks of OpenRouter. */
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
+import { someOf } from "../members.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { omit, type Quirk } from "./quirk.ts";
 
@@ -14,7 +15,7 @@ export const openrouter: Quirk = {
   body(body, prompt, dropped) {
     const provider = passProvider(prompt);
     const reworded = writeReasoning(compatibleBody(body, dropped), prompt.reasoning);
-    return Object.keys(provider).length > 0 ? { ...reworded, provider } : reworded;
+    return provider === undefined ? reworded : { ...reworded, provider };
   },
 };
 
@@ -63,11 +64,6 @@ const PASSED_PREFERENCES = [
   "max_price",
 ] as const;
 
-function passProvider({ provider }: Prompt): JsonObject {
-  if (provider === undefined) return {};
-  return Object.fromEntries(
-    PASSED_PREFERENCES.flatMap((name) =>
-      provider[name] === undefined || provider[name] === null ? [] : [[name, provider[name]]]
-    ),
-  );
+function passProvider({ provider = {} }: Prompt): JsonObject | undefined {
+  return someOf(Object.fromEntries(PASSED_PREFERENCES.map((name) => [name, provider[name] ?? undefined])));
 }

@@ -27,7 +27,7 @@ export interface OutputItem {
   done(status: ItemStatus): ResponsesEvent[];
   /** Returns the item as if it ended now; undefined if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;
-  /** Returns the item as it is stored for later requests, if it is; absent: it is stored as `value` returns it. */
+  /** Returns the item as it is stored, or undefined if it is not stored; absent: what `value` returns is stored. */
   kept?(status: ItemStatus): JsonObject | undefined;
 }
 

@@ -4,11 +4,10 @@ import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../c
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { objectsOf, stringOf } from "../members.ts";
+import { nonEmptyStringOf, objectsOf, partTexts, present, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
 import { readContent } from "./read_parts.ts";
-import { textsOf } from "./read_reasoning.ts";
 
 const MESSAGE_MEMBERS = new Set(["type", "role", "content"]);
 const CALL_MEMBERS = new Set(["type", "call_id", "name", "arguments", "namespace"]);
@@ -139,14 +138,13 @@ function keepItemMembers(blocks: ContentBlock[], item: JsonObject): ContentBlock
 }
 
 function readCall(item: JsonObject, custom: boolean): ContentBlockOf<"tool_call"> {
-  const namespace = stringOf(item.namespace);
   return {
     type: "tool_call",
     id: stringOf(item.call_id) ?? "",
     name: stringOf(item.name) ?? "",
     arguments: stringOf(custom ? item.input : item.arguments) ?? "",
     ...(custom && { custom: true }),
-    ...(namespace !== undefined && { namespace }),
+    ...present({ namespace: stringOf(item.namespace) }),
     ...unknownIn("responses", item, custom ? CUSTOM_CALL_MEMBERS : CALL_MEMBERS),
   };
 }
@@ -168,10 +166,10 @@ function readResult(
 /** Reads reasoning. The text is `content`, else the summary. What one text cannot represent stays an unknown member. */
 function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
   const id = stringOf(item.id);
-  const summary = textsOf(item.summary);
-  const content = textsOf(item.content);
-  const encrypted = stringOf(item.encrypted_content);
-  const read = encrypted === undefined || encrypted === "" ? undefined : readEncrypted(encrypted, id);
+  const summary = partTexts(item.summary);
+  const content = partTexts(item.content);
+  const encrypted = nonEmptyStringOf(item.encrypted_content);
+  const read = encrypted === undefined ? undefined : readEncrypted(encrypted, id);
   const text = (content.length > 0 ? content : summary).join("\n\n");
   const hidden = read !== undefined && (read.hidden || (text === "" && read.signature.issuer === NATIVE_ISSUER));
   const unmodelled = {
@@ -183,7 +181,7 @@ function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
     type: "reasoning",
     text,
     ...(hidden && { hidden }),
-    ...(read !== undefined && { signature: read.signature }),
+    ...present({ signature: read?.signature }),
     ...unknownIn("responses", item, REASONING_MEMBERS, { more: unmodelled }),
   };
 }

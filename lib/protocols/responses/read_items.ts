@@ -1,6 +1,6 @@
 /** Reads the items of an answer as blocks. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
-import { stringOf } from "../members.ts";
+import { nonEmptyStringOf, present, stringOf } from "../members.ts";
 import { type ItemReader, messageReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import { reasoningReader } from "./read_reasoning.ts";
@@ -43,20 +43,14 @@ function callReader(
   let text = "";
 
   function readIdentity(item: JsonObject): void {
-    name ??= stringOf(item.name) || undefined;
-    callId ??= stringOf(item.call_id) || undefined;
+    name ??= nonEmptyStringOf(item.name);
+    callId ??= nonEmptyStringOf(item.call_id);
   }
 
   function open(item: JsonObject): void {
     if (sequence.isOpen || name === undefined || callId === undefined) return;
     const namespace = stringOf(item.namespace);
-    sequence.open({
-      type: "tool_call",
-      id: callId,
-      name,
-      ...(custom && { custom }),
-      ...(namespace !== undefined && { namespace }),
-    });
+    sequence.open({ type: "tool_call", id: callId, name, ...(custom && { custom }), ...present({ namespace }) });
     sequence.delta(text);
   }
 

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
 import { checkCount } from "../fields.ts";
 import { sendContent } from "../extras.ts";
-import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { listOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
 
 const TEXT_MEMBERS = new Set(["type", "text", "annotations", "cache_control"]);
@@ -66,19 +66,14 @@ function readPart(part: JsonObject, path: string, permissions: ClientPermissions
         ...unknownIn("responses", part, REFUSAL_MEMBERS),
       };
     case "input_image":
-      return {
-        type: "media",
-        media: readImage(part, path),
-        ...cache,
-        ...unknownIn("responses", part, IMAGE_MEMBERS),
-      };
+      return { type: "media", media: readImage(part, path), ...cache, ...unknownIn("responses", part, IMAGE_MEMBERS) };
     case "input_file": {
       const media = readFile(part, path);
       const name = stringOf(part.filename) ?? (media.kind === "url" ? fileName(media.url) : undefined);
       return {
         type: "media",
         media,
-        ...(name !== undefined && { name }),
+        ...present({ name }),
         ...cache,
         ...unknownIn("responses", part, FILE_MEMBERS),
       };
@@ -104,10 +99,8 @@ function readFile(part: JsonObject, path: string): Media {
   const url = stringOf(part.file_url);
   if (part.file_id) throw missingContent(part, { path, wanted: "file_data or file_url" });
   if (data !== undefined) {
-    return decodeMedia(
-      () => /^data:/i.test(data) ? readMediaUrl(data) : readBase64File(data, part),
-      `${path}.file_data`,
-    );
+    const decode = () => /^data:/i.test(data) ? readMediaUrl(data) : readBase64File(data, part);
+    return decodeMedia(decode, `${path}.file_data`);
   }
   if (url === undefined) throw missingContent(part, { path, wanted: "file_data or file_url" });
   return decodeMedia(() => readMediaUrl(url), `${path}.file_url`);
@@ -125,9 +118,6 @@ export function fileName(url: string): string {
 }
 
 function missingContent(part: JsonObject, { path, wanted }: { path: string; wanted: string }): GatewayError {
-  return part.file_id === undefined || part.file_id === null
-    ? new GatewayError("invalid", `Expected ${wanted}`, { param: path })
-    : new GatewayError("invalid", `Cannot use a file id: ${sendContent(wanted)}`, {
-      param: `${path}.file_id`,
-    });
+  if ((part.file_id ?? null) === null) return new GatewayError("invalid", `Expected ${wanted}`, { param: path });
+  return new GatewayError("invalid", `Cannot use a file id: ${sendContent(wanted)}`, { param: `${path}.file_id` });
 }

@@ -4,15 +4,17 @@ import type { Prompt, Reasoning, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
 import type { ClientPermissions } from "../codec.ts";
-import { booleanOf, listOf, numberOf, objectOf, present, stringOf, textsOf, withoutNulls } from "../members.ts";
+import { booleanOf, listOf, numberOf, objectOf, present, someOf, stringOf, textsOf, withoutNulls } from "../members.ts";
 import { readOutputFormat } from "../openai_settings.ts";
 import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { ENCRYPTED, NATIVE_ISSUER } from "./encrypted_content.ts";
-import { LOGPROBS } from "./include.ts";
 import { readInput, readInstructions } from "./read_input.ts";
 import { unknownIn } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
+
+/** The entry of `include` that asks for the log probabilities of the answer's tokens. */
+export const LOGPROBS = "message.output_text.logprobs";
 
 const BODY_MEMBERS = new Set(
   `model input instructions tools tool_choice parallel_tool_calls max_output_tokens temperature top_p top_logprobs
@@ -140,7 +142,7 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
 /** Returns the members of `text` besides the format, such as the verbosity; undefined if there are none. */
 function otherText(body: JsonObject): JsonObject | undefined {
   const { format: _format, ...others } = objectOf(body.text) ?? {};
-  return Object.keys(others).length === 0 ? undefined : others;
+  return someOf(others);
 }
 
 /** Returns the entries of `include` that the canonical form does not model; undefined if there are none. */

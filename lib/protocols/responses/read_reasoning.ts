@@ -1,7 +1,7 @@
 /** Reads the reasoning items of an answer, each as one block. */
 import type { Signature } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import type { JsonObject } from "../../json/mod.ts";
+import { numberOf, objectOf, partTexts, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 
@@ -32,9 +32,9 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
   }
 
   function readWholeItem(item: JsonObject): void {
-    const summary = textsOf(item.summary);
+    const summary = partTexts(item.summary);
     const from = source ?? (summary.some((text) => text !== "") ? "summary" : "content");
-    (from === "summary" ? summary : textsOf(item.content)).forEach((text, index) => complete(from, index, text));
+    (from === "summary" ? summary : partTexts(item.content)).forEach((text, index) => complete(from, index, text));
   }
 
   function readSignature(item: JsonObject): Signature | undefined {
@@ -63,9 +63,4 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
       sequence.end(signature);
     },
   };
-}
-
-/** Returns the texts of the parts of reasoning. */
-export function textsOf(parts: Json | undefined): string[] {
-  return objectsOf(parts).map(({ text }) => stringOf(text) ?? "");
 }

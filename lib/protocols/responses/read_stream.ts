@@ -6,7 +6,7 @@ import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, tryParse } from "../../json/mod.ts";
 import { templateParser, type TemplateRule, valueOf, type VariableMember } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
-import { nonEmptyStringOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { nonEmptyStringOf, numberOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { failureOf, finishOf, responseItems, typeOf, usageOf } from "./response_items.ts";
 import { readOpenaiError } from "../read_openai_error.ts";
@@ -52,7 +52,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   function start(): ReplyEvent[] {
     if (started) return [];
     started = true;
-    return [{ type: "start", ...(id !== undefined && { id }) }];
+    return [{ type: "start", ...present({ id }) }];
   }
 
   /** Returns the events, after the start if it is missing. */
@@ -120,8 +120,7 @@ function eventType(type: string): EventType {
 export function readReply(body: JsonObject, origin: Origin): Reply {
   checkResponse(body);
   const id = stringOf(body.id);
-  const start: ReplyEvent = { type: "start", ...(id !== undefined && { id }) };
-  return aggregateEvents([start, ...responseItems(origin, () => id).end(body, WHOLE)]);
+  return aggregateEvents([{ type: "start", ...present({ id }) }, ...responseItems(origin, () => id).end(body, WHOLE)]);
 }
 
 /** Reads the summary of a response object. @throws {GatewayError} as `UpstreamCodec.readSummary` */

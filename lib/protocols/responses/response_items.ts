@@ -49,11 +49,13 @@ interface Entry {
   keptLength: number;
 }
 
-/** The member by which an event identifies its item. */
+/** The members by which an event identifies its item. */
 interface ItemIdentification {
   id: string | undefined;
   index: number | undefined;
 }
+
+const NO_IDENTIFICATION: ItemIdentification = { id: undefined, index: undefined };
 
 /** Creates a reader of an answer. @param answerId returns the id of the answer; undefined while it is unknown */
 export function responseItems(
@@ -73,11 +75,8 @@ export function responseItems(
   let hasRefusalText = false;
 
   function createEntry(type: string, { id, index }: ItemIdentification): Entry {
-    const reader = itemReader(type, serializer.addSequence(), {
-      issuer,
-      answer: answerId(),
-      number: entries.length,
-    });
+    const number = entries.length;
+    const reader = itemReader(type, serializer.addSequence(), { issuer, answer: answerId(), number });
     const entry: Entry = {
       // A copy: the type itself may be a slice of its event, which it would keep in memory.
       type: Buffer.from(type).toString(),
@@ -241,11 +240,9 @@ export function responseItems(
       const matched = entries.length === 0 ? [] : matchOutput(output);
       const wholeItems = new Map(matched.map((entry, index) => [entry, output[index]]));
       for (const entry of entries) finishEntry(entry, wholeItems.get(entry));
-      output.forEach((item, index) => {
-        if (matched[index] === undefined) {
-          finishEntry(createEntry(typeOf(item), { id: undefined, index: undefined }), item);
-        }
-      });
+      for (const [index, item] of output.entries()) {
+        if (matched[index] === undefined) finishEntry(createEntry(typeOf(item), NO_IDENTIFICATION), item);
+      }
       const events = take();
       if (events.at(-1)?.type === "error") return events;
       const content = { hasCalls: calls > 0, isSilentRefusal: refusalIndex !== undefined && !hasRefusalText };
@@ -293,11 +290,11 @@ export function usageOf(
   { usage, service_tier, tool_usage }: JsonObject,
   requestedTier: string | undefined,
 ): TokenUsage {
-  const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
+  const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests) ?? 0;
   return withReported(readUsage(usage), {
     tier: stringOf(service_tier),
     requestedTier,
-    ...(searches !== undefined && { hostedCalls: { web_search: searches } }),
+    hostedCalls: { web_search: searches },
   });
 }
 

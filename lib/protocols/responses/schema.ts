@@ -7,6 +7,7 @@ import {
   cacheOptionsField,
   cacheRetentionField,
   effortField,
+  expecting,
   fallbacksField,
   metadataField,
   objectField,
@@ -42,8 +43,7 @@ const textField = z.looseObject({
       description: z.string().nullish(),
       strict: z.boolean().nullish(),
     }),
-  ], { error: ({ code }) => code === "invalid_union" ? 'Expected "text", "json_object" or "json_schema"' : undefined })
-    .nullish().describe("Format of the answer"),
+  ], expecting('"text", "json_object" or "json_schema"')).nullish().describe("Format of the answer"),
   verbosity: z.enum(["low", "medium", "high"]).nullish(),
 });
 

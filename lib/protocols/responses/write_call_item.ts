@@ -14,27 +14,15 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-const FUNCTION_CALL = {
-  type: "function_call",
-  prefix: "fc",
-  member: "arguments",
-  deltaEvent: "response.function_call_arguments.delta",
-  doneEvent: "response.function_call_arguments.done",
-} as const;
+const FUNCTION_CALL = { type: "function_call", prefix: "fc", member: "arguments" } as const;
 
 /** The form of a call of a custom tool. */
-const CUSTOM_CALL = {
-  type: "custom_tool_call",
-  prefix: "ctc",
-  member: "input",
-  deltaEvent: "response.custom_tool_call_input.delta",
-  doneEvent: "response.custom_tool_call_input.done",
-} as const;
+const CUSTOM_CALL = { type: "custom_tool_call", prefix: "ctc", member: "input" } as const;
 
 /** Creates the item of a tool call, and the event that opens it. Empty arguments of a function become `{}`. */
 export function callItem(call: Call, position: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const custom = call.custom === true;
-  const { type, prefix, member, deltaEvent, doneEvent } = custom ? CUSTOM_CALL : FUNCTION_CALL;
+  const { type, prefix, member } = custom ? CUSTOM_CALL : FUNCTION_CALL;
   const location = { item_id: itemId(prefix, position), output_index: position.index };
   let text = "";
 
@@ -52,7 +40,7 @@ export function callItem(call: Call, position: ItemPosition): { item: OutputItem
 
   function delta(piece: string): ResponsesEvent[] {
     text += piece;
-    return [{ type: deltaEvent, members: { ...location, delta: piece } }];
+    return [{ type: `response.${type}_${member}.delta`, members: { ...location, delta: piece } }];
   }
 
   const item: OutputItem = {
@@ -60,11 +48,8 @@ export function callItem(call: Call, position: ItemPosition): { item: OutputItem
     delta,
     done(status) {
       const events = text === "" && !custom ? delta("{}") : [];
-      events.push(
-        { type: doneEvent, members: { ...location, ...(!custom && { name: call.name }), [member]: text } },
-        itemDone(position.index, write(status)),
-      );
-      return events;
+      const members = { ...location, ...(!custom && { name: call.name }), [member]: text };
+      return [...events, { type: `response.${type}_${member}.done`, members }, itemDone(position.index, write(status))];
     },
     value: write,
   };

@@ -2,11 +2,9 @@
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { objectOf } from "../members.ts";
-import type { ResponsesWriteContext } from "./write_context.ts";
-import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";
+import { objectOf, present } from "../members.ts";
+import { isPart, type MessageAuthor, type ResponsesWriteContext, writePart } from "./write_parts.ts";
 
-/** Blocks of a message written in one step. */
 const BLOCKS_PER_STEP = 1_024;
 
 /** Prefix of the output of a failed tool. The protocol has no flag for it. */
@@ -79,13 +77,8 @@ function* writeMessage(
     if (content === undefined || itemMembers !== undefined) {
       if (parts.length === 0) continue;
       content = [];
-      items.push({
-        ...ownMembers(message),
-        ...itemMembers,
-        type: "message",
-        role: roleOf(message, context),
-        content,
-      });
+      const role = roleOf(message, context);
+      items.push({ ...ownMembers(message), ...itemMembers, type: "message", role, content });
     }
     content.push(...parts);
   }
@@ -119,7 +112,7 @@ function writeCall(block: ContentBlockOf<"tool_call">, context: ResponsesWriteCo
     ...(custom === true
       ? { type: "custom_tool_call", call_id: id, name, input }
       : { type: "function_call", call_id: id, name, arguments: context.own || input.trim() !== "" ? input : "{}" }),
-    ...(namespace !== undefined && { namespace }),
+    ...present({ namespace }),
   };
 }
 
@@ -143,7 +136,8 @@ function writeOutput({ blocks, isError }: ContentBlockOf<"tool_result">, context
   }
   const texts = blocks.filter((block) => block.type === "text");
   if (!context.own && texts.length === blocks.length) {
-    return [...(isError === true ? [ERROR_MARK] : []), texts.map(({ text }) => text).join("\n")].join(" ").trimEnd();
+    const text = texts.map(({ text }) => text).join("\n");
+    return (isError === true ? `${ERROR_MARK} ${text}` : text).trimEnd();
   }
   const parts = blocks.flatMap((block) => isPart(block) ? writePart(block, "others", context) : []);
   return isError === true ? [{ type: "input_text", text: ERROR_MARK }, ...parts] : parts;
@@ -160,9 +154,8 @@ function writeReasoning(block: ContentBlockOf<"reasoning">, { own }: ResponsesWr
   return {
     ...members,
     type: "reasoning",
-    ...(id !== undefined && { id }),
+    ...present({ id }),
     summary: Array.isArray(summary) ? summary : ownSummary,
-    ...(rawContent !== undefined && { content: rawContent }),
-    ...(signature !== undefined && { encrypted_content: signature.value }),
+    ...present({ content: rawContent, encrypted_content: signature?.value }),
   };
 }

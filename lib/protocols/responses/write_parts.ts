@@ -1,12 +1,24 @@
 /** Writes the blocks of a message as content parts. */
 import { writeCacheMark } from "../canonical/cache_mark.ts";
+import type { ParameterNames } from "../canonical/parameter_names.ts";
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
 import { fileName } from "./read_parts.ts";
-import type { ResponsesWriteContext } from "./write_context.ts";
+
+/** A prompt's target, and facts about the prompt that the writers of its parts need. */
+export interface ResponsesWriteContext {
+  /** True if the client speaks this protocol, too. Its members are written unchanged. */
+  own: boolean;
+  target: WriteTarget;
+  /** The client's names of parameters that may be dropped. */
+  names: Readonly<ParameterNames>;
+  /** Ids of the calls of custom tools. */
+  customCalls: ReadonlySet<string>;
+}
 
 /** The author of a message. The parts of the model have other types than those of others. */
 export type MessageAuthor = "model" | "others";

@@ -1,17 +1,17 @@
 /** Writes the body of a responses request. */
+import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { type ResponsesWriteContext, writeContextOf } from "./write_context.ts";
 import { splitInstructions, writeInput } from "./write_input.ts";
+import type { ResponsesWriteContext } from "./write_parts.ts";
 import { CHOICE_FORMS, insertTools, writeTools } from "./write_tools.ts";
 import { supportedEffort } from "../canonical/effort.ts";
-import { endUserId } from "../canonical/end_user_id.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import { listOf, objectOf, present } from "../members.ts";
-import { writeToolChoice } from "../openai_settings.ts";
+import { endUserId, writeToolChoice } from "../openai_settings.ts";
 import { ENCRYPTED } from "./encrypted_content.ts";
-import { LOGPROBS } from "./include.ts";
+import { LOGPROBS } from "./read_prompt.ts";
 
 /**
  * Writes a request body, in steps. The body of a client of this protocol is only normalized: text as parts, leading
@@ -20,8 +20,14 @@ import { LOGPROBS } from "./include.ts";
  * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<void, JsonObject> {
-  const context = writeContextOf(prompt, target);
-  const { own } = context;
+  const calls = prompt.messages.flatMap(({ blocks }) => blocks).filter((block) => block.type === "tool_call");
+  const own = prompt.protocol === "responses";
+  const context: ResponsesWriteContext = {
+    own,
+    target,
+    names: PARAMETER_NAMES[prompt.protocol],
+    customCalls: new Set(calls.filter(({ custom }) => custom === true).map(({ id }) => id)),
+  };
   const { instructions, others } = splitInstructions(prompt.messages, context);
   const { tools, added } = writeTools(prompt.tools, context);
   const { toolChoice, parallelToolCalls, truncation, maxTokens } = prompt;
@@ -51,28 +57,23 @@ export function* writePrompt(prompt: Prompt, target: WriteTarget): Generator<voi
 function writeSampling({ sampling }: Prompt, { own, target }: ResponsesWriteContext): JsonObject {
   const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias, topLogprobs } = sampling;
   const { dropped, row } = target;
-  const supports = (name: string): boolean => {
-    const isKnown = row.supported_parameters.includes(name);
-    if (!isKnown) dropped.add(name);
-    return isKnown;
-  };
-  // Open Responses has the penalties, but OpenAI refuses them.
-  const supportsPenalty = (name: string): boolean => {
-    if (own) return supports(name);
+  /** Returns the value if it can be sent; else undefined, and adds its name to `dropped`. */
+  const sent = <T>(value: T | undefined, name: string, isKnown = true): T | undefined => {
+    if (value === undefined || (isKnown && row.supported_parameters.includes(name))) return value;
     dropped.add(name);
-    return false;
+    return undefined;
   };
   if (topK !== undefined) dropped.add("top_k");
   if (seed !== undefined) dropped.add("seed");
   if (logitBias !== undefined) dropped.add("logit_bias");
-  return {
-    ...(temperature !== undefined && supports("temperature") && { temperature }),
-    ...(topP !== undefined && supports("top_p") && { top_p: topP }),
-    ...(frequencyPenalty !== undefined && supportsPenalty("frequency_penalty") &&
-      { frequency_penalty: frequencyPenalty }),
-    ...(presencePenalty !== undefined && supportsPenalty("presence_penalty") && { presence_penalty: presencePenalty }),
-    ...(topLogprobs !== undefined && { top_logprobs: topLogprobs }),
-  };
+  return present({
+    temperature: sent(temperature, "temperature"),
+    top_p: sent(topP, "top_p"),
+    // Open Responses has the penalties, but OpenAI refuses them.
+    frequency_penalty: sent(frequencyPenalty, "frequency_penalty", own),
+    presence_penalty: sent(presencePenalty, "presence_penalty", own),
+    top_logprobs: topLogprobs,
+  });
 }
 
 /**

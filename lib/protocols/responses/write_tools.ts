@@ -3,9 +3,9 @@ import { writeCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool } from "../canonical/types.ts";
 import { ownMembers } from "../canonical/unknown_members.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { numberOf, objectOf } from "../members.ts";
+import { numberOf, objectOf, present } from "../members.ts";
 import type { ChoiceForms } from "../openai_settings.ts";
-import type { ResponsesWriteContext } from "./write_context.ts";
+import type { ResponsesWriteContext } from "./write_parts.ts";
 
 /** An item with tools, with its index in the input. */
 export interface AddedTools {
@@ -75,36 +75,13 @@ function nestByNamespace(tools: readonly Tool[], context: ResponsesWriteContext)
 }
 
 function writeTool(tool: Tool, { own }: ResponsesWriteContext): JsonObject {
+  if (tool.type === "hosted") return tool.value;
   const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool);
-  const cache = writeCacheMark(tool);
-  switch (tool.type) {
-    case "function": {
-      const { name, description } = tool;
-      const parameters = tool.parameters ?? (own ? undefined : { type: "object", properties: {} });
-      // A missing member means strict in this protocol, and not strict in others.
-      const strict = tool.strict ?? (own ? undefined : false);
-      return {
-        ...members,
-        type: "function",
-        name,
-        ...(description !== undefined && { description }),
-        ...(parameters !== undefined && { parameters }),
-        ...(strict !== undefined && { strict }),
-        ...cache,
-      };
-    }
-    case "custom": {
-      const { name, description, format } = tool;
-      return {
-        ...members,
-        type: "custom",
-        name,
-        ...(description !== undefined && { description }),
-        ...(format !== undefined && { format }),
-        ...cache,
-      };
-    }
-    case "hosted":
-      return tool.value;
-  }
+  const { type, name, description } = tool;
+  const options = type === "custom" ? { format: tool.format } : {
+    parameters: tool.parameters ?? (own ? undefined : { type: "object", properties: {} }),
+    // A missing member means strict in this protocol, and not strict in others.
+    strict: tool.strict ?? (own ? undefined : false),
+  };
+  return { ...members, type, name, ...present({ description }), ...present(options), ...writeCacheMark(tool) };
 }

@@ -1,6 +1,6 @@
 /** Adapts a client's prompt to the capabilities of a target, and restores the answer for the client. */
-import { asksForJson, type ContentBlock, type Machine, type Prompt, type ReplyEvent } from "../canonical/types.ts";
-import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
+import { asksForJson, type ContentBlock, type EventTransform, type Prompt } from "../canonical/types.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
 import { replaceClientTools } from "./client_tools.ts";
 import { removeCodeFence } from "./code_fence.ts";
@@ -18,10 +18,23 @@ import {
 import { checkCounts, fitSampling } from "./fit_sampling.ts";
 import { askForChoice, fitSchemas } from "./fit_schemas.ts";
 import { orderMessages } from "./order_messages.ts";
-import { chainMachines, dropTrailingSignatures, normalizeFinish } from "./restore_answer.ts";
+import { chainTransforms, dropTrailingSignatures, normalizeFinish } from "./restore_answer.ts";
 import { selectTools } from "./select_tools.ts";
 import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
 import { renameTools } from "./tool_names.ts";
+
+/** An adapted prompt, with what restores its answer. */
+export interface AdaptedPrompt {
+  prompt: Prompt;
+  /**
+   * Returns the transform of one answer. It restores tool names and custom calls, enforces the stop sequences that the
+   * upstream did not get, and normalizes the finish reason. After it returns a finish or an error, the answer is over:
+   * it ignores further events, and the upstream's answer can be cancelled.
+   */
+  restore: () => EventTransform;
+  /** The client's token limit, if it is below the upstream's minimum: the gateway cuts the answer there. */
+  limit?: number;
+}
 
 /**
  * Adapts a prompt to its target. Deterministic and idempotent. Adds what the target does not support to
@@ -33,20 +46,21 @@ import { renameTools } from "./tool_names.ts";
 export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<void, AdaptedPrompt> {
   const { dialect, dropped } = target;
   checkCounts(original, target);
-  const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
+  const restores: (() => EventTransform)[] = [];
   let prompt = fitSampling(original, target);
   if (prompt.choices !== undefined && target.protocol !== "gemini") prompt = askForChoice(prompt);
-  let { types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt);
-  let restoreItems: (() => Machine<ReplyEvent, ReplyEvent>) | undefined;
-  const hasHosted = types.has("vendor_specific") || prompt.tools.some(({ type }) => type === "hosted");
+  let survey = surveyPrompt(prompt);
+  let restoreItems: (() => EventTransform) | undefined;
+  const hasHosted = survey.types.has("vendor_specific") || prompt.tools.some(({ type }) => type === "hosted");
   if (hasHosted && !dialect.hostedFrom.includes(prompt.protocol)) {
     ({ prompt, restore: restoreItems } = yield* replaceClientTools(prompt, target));
-    ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
+    survey = surveyPrompt(prompt);
   }
-  if (types.has("vendor_specific")) {
+  if (survey.types.has("vendor_specific")) {
     prompt = yield* flattenContent(prompt, target);
-    ({ types, hasMarks, hasBlank, hasUnknown } = surveyPrompt(prompt));
+    survey = surveyPrompt(prompt);
   }
+  const { types, hasMarks, hasBlank, hasUnknown } = survey;
   if (hasUnknown) prompt = yield* dropUnknownMembers(prompt, target);
   yield;
 
@@ -97,7 +111,7 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
   return {
     prompt,
     ...(isTooFew && { limit: maxTokens }),
-    restore: () => chainMachines(restores.map((restore) => restore())),
+    restore: () => chainTransforms(restores.map((restore) => restore())),
   };
 }
 

@@ -1,10 +1,9 @@
 /** Fits prompt-cache marks to Anthropic's limits. */
+import { MAX_CACHE_MARKS } from "../canonical/cache_mark.ts";
 import type { CacheMark, ContentBlock, Message, Prompt, Tool } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
-/** Anthropic's limit for a request. */
-const MAX_MARKS = 4;
 /** The name under which lost marks are reported. */
 const MARK_MEMBER = "cache_control";
 
@@ -29,7 +28,7 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   function fitMark<T extends Marked>(part: T, mayHaveMark = true): T {
     if (part.cache === undefined) return part;
     const { cache, ...bare } = part;
-    if (mayHaveMark && supportsMarks && marksLeft-- <= MAX_MARKS) {
+    if (mayHaveMark && supportsMarks && marksLeft-- <= MAX_CACHE_MARKS) {
       hasShortMark ||= cache.ttl === "5m";
       if (cache.ttl === "5m" || !hasShortMark) return part;
       target.dropped.add(MARK_MEMBER);

@@ -8,7 +8,7 @@ import {
   type ContentBlock,
   type ContentBlockOf,
   deltaOf,
-  type Machine,
+  type EventTransform,
   type Prompt,
   type ReplyEvent,
   type Tool,
@@ -18,7 +18,7 @@ import { unknownIn } from "../canonical/unknown_members.ts";
 import { isObject, type JsonObject, tryParse, writeJson } from "../../json/mod.ts";
 import { hasContainer } from "../extras.ts";
 import { objectsOf, stringOf, withoutNulls } from "../members.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 import { ANTHROPIC_CLIENT_TOOLS, type AnthropicClientTool } from "./anthropic_client_tools.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import { OPENAI_CLIENT_TOOLS, type OpenaiClientTool } from "./openai_client_tools.ts";
@@ -26,8 +26,8 @@ import { OPENAI_CLIENT_TOOLS, type OpenaiClientTool } from "./openai_client_tool
 /** A prompt in which functions replace the vendor's tools. */
 export interface FunctionPrompt {
   prompt: Prompt;
-  /** Creates a machine that turns calls of these functions into the vendor's items; absent: there are none. */
-  restore?: () => Machine<ReplyEvent, ReplyEvent>;
+  /** Creates a transform that turns calls of these functions into the vendor's items; absent: there are none. */
+  restore?: () => EventTransform;
 }
 
 /**
@@ -163,7 +163,6 @@ class OpenaiFunctions {
     return kind && this.#nameOf(kind);
   }
 
-  /** Returns the name of the function for a tool of the request. */
   #nameOf(kind: OpenaiClientTool): string | undefined {
     for (const [name, tool] of this.byName) if (tool === kind) return name;
     return undefined;
@@ -171,39 +170,36 @@ class OpenaiFunctions {
 }
 
 /**
- * Creates a machine that turns calls of functions into OpenAI's items. A call with invalid arguments stays a function
+ * Creates a transform that turns calls of functions into OpenAI's items. A call with invalid arguments stays a function
  * call.
  */
-function restoreItems(byName: ReadonlyMap<string, OpenaiClientTool>): Machine<ReplyEvent, ReplyEvent> {
+function restoreItems(byName: ReadonlyMap<string, OpenaiClientTool>): EventTransform {
   let call: { opening: ReplyEvent; id: string; kind: OpenaiClientTool; text: string } | undefined;
-  return {
-    push(event) {
-      if (event.type === "open") {
-        const { block } = event;
-        const kind = block.type === "tool_call" && block.namespace === undefined && block.custom !== true
-          ? byName.get(block.name)
-          : undefined;
-        call = undefined;
-        if (block.type !== "tool_call" || kind === undefined) return [event];
-        call = { opening: event, id: block.id, kind, text: "" };
-        return [];
-      }
-      if (call === undefined) return [event];
-      if (event.type === "delta") {
-        call.text += event.text;
-        return [];
-      }
-      if (event.type !== "close") return [event];
-      const { opening, id, kind, text } = call;
+  return (event) => {
+    if (event.type === "open") {
+      const { block } = event;
+      const kind = block.type === "tool_call" && block.namespace === undefined && block.custom !== true
+        ? byName.get(block.name)
+        : undefined;
       call = undefined;
-      const value = itemOf(kind, id, text);
-      if (value === undefined) return [opening, ...deltaOf(event.index, text), event];
-      return [
-        { type: "open", index: event.index, block: { type: "vendor_specific", from: "responses", value } },
-        event,
-      ];
-    },
-    end: () => [],
+      if (block.type !== "tool_call" || kind === undefined) return [event];
+      call = { opening: event, id: block.id, kind, text: "" };
+      return [];
+    }
+    if (call === undefined) return [event];
+    if (event.type === "delta") {
+      call.text += event.text;
+      return [];
+    }
+    if (event.type !== "close") return [event];
+    const { opening, id, kind, text } = call;
+    call = undefined;
+    const value = itemOf(kind, id, text);
+    if (value === undefined) return [opening, ...deltaOf(event.index, text), event];
+    return [
+      { type: "open", index: event.index, block: { type: "vendor_specific", from: "responses", value } },
+      event,
+    ];
   };
 }
 

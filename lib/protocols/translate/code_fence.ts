@@ -1,5 +1,5 @@
 /** Takes JSON out of the Markdown code fence that models write around it. */
-import { deltaOf, type Machine, type ReplyEvent } from "../canonical/types.ts";
+import { deltaOf, type EventTransform } from "../canonical/types.ts";
 
 /** Longest white space beside a fence. It bounds the text that is held back. */
 const OPENING = /^\s{0,16}```\w{0,16}[^\S\n]{0,16}\n/;
@@ -8,10 +8,10 @@ const CLOSING = /\s{0,16}```\s{0,16}$/;
 const MAYBE_CLOSING = /\s{0,16}(?:`{1,3}\s{0,16})?$/;
 
 /**
- * Creates a machine that removes the fence from texts that begin with one. JSON never does, so JSON without a fence
+ * Creates a transform that removes the fence from texts that begin with one. JSON never does, so JSON without a fence
  * passes unchanged.
  */
-export function removeCodeFence(): Machine<ReplyEvent, ReplyEvent> {
+export function removeCodeFence(): EventTransform {
   let state: "outside" | "begin" | "fenced" = "outside";
   /** Text that may belong to a fence. */
   let held = "";
@@ -32,23 +32,20 @@ export function removeCodeFence(): Machine<ReplyEvent, ReplyEvent> {
     return text.slice(0, end);
   }
 
-  return {
-    push(event) {
-      switch (event.type) {
-        case "open":
-          state = event.block.type === "text" ? "begin" : "outside";
-          return [event];
-        case "delta":
-          return state === "outside" ? [event] : deltaOf(event.index, release(held + event.text));
-        case "close": {
-          const rest = state === "fenced" ? held.replace(CLOSING, "") : held;
-          held = "";
-          return [...deltaOf(event.index, rest), event];
-        }
-        default:
-          return [event];
+  return (event) => {
+    switch (event.type) {
+      case "open":
+        state = event.block.type === "text" ? "begin" : "outside";
+        return [event];
+      case "delta":
+        return state === "outside" ? [event] : deltaOf(event.index, release(held + event.text));
+      case "close": {
+        const rest = state === "fenced" ? held.replace(CLOSING, "") : held;
+        held = "";
+        return [...deltaOf(event.index, rest), event];
       }
-    },
-    end: () => [],
+      default:
+        return [event];
+    }
   };
 }

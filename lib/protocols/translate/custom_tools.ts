@@ -1,12 +1,5 @@
 /** Replaces custom tools by functions with one argument, `input`, for upstreams without free-form tools. */
-import {
-  type ContentBlock,
-  deltaOf,
-  type Machine,
-  type Prompt,
-  type ReplyEvent,
-  type Tool,
-} from "../canonical/types.ts";
+import { type ContentBlock, deltaOf, type EventTransform, type Prompt, type Tool } from "../canonical/types.ts";
 import { type JsonObject, writeJson } from "../../json/mod.ts";
 import { inputDecoder } from "./input_decoder.ts";
 import { mapPrompt } from "./map_blocks.ts";
@@ -57,24 +50,21 @@ function describeInput({ type, syntax, definition }: JsonObject = {}): string {
 }
 
 /**
- * Creates a machine that unwraps calls marked `custom`: it passes on the text inside `{"input":"…"}` piece by piece,
+ * Creates a transform that unwraps calls marked `custom`: it passes on the text inside `{"input":"…"}` piece by piece,
  * and all other events unchanged.
  */
-export function unwrapCustomCalls(): Machine<ReplyEvent, ReplyEvent> {
+export function unwrapCustomCalls(): EventTransform {
   let decoder: ReturnType<typeof inputDecoder> | undefined;
-  return {
-    push(event) {
-      if (event.type === "open") {
-        const isCustom = event.block.type === "tool_call" && event.block.custom === true;
-        decoder = isCustom ? inputDecoder() : undefined;
-      }
-      if (decoder === undefined) return [event];
-      if (event.type === "delta") return deltaOf(event.index, decoder.push(event.text));
-      if (event.type !== "close") return [event];
-      const events = [...deltaOf(event.index, decoder.end()), event];
-      decoder = undefined;
-      return events;
-    },
-    end: () => [],
+  return (event) => {
+    if (event.type === "open") {
+      const isCustom = event.block.type === "tool_call" && event.block.custom === true;
+      decoder = isCustom ? inputDecoder() : undefined;
+    }
+    if (decoder === undefined) return [event];
+    if (event.type === "delta") return deltaOf(event.index, decoder.push(event.text));
+    if (event.type !== "close") return [event];
+    const events = [...deltaOf(event.index, decoder.end()), event];
+    decoder = undefined;
+    return events;
   };
 }

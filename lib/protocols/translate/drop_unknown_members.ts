@@ -8,24 +8,18 @@ import type { UnsupportedParameters } from "../canonical/unsupported_parameters.
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { present } from "../members.ts";
 import { mapEach, mapPrompt } from "./map_blocks.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 import { readThinkingMember } from "./thinking_member.ts";
 
 /** Members of the body with the same name in both OpenAI protocols. */
-const SHARED_OPENAI_MEMBERS = [
-  "service_tier",
-  "metadata",
-  "prompt_cache_key",
-  "prompt_cache_options",
-  "prompt_cache_retention",
-  "safety_identifier",
-];
+const SHARED_OPENAI_MEMBERS: ReadonlySet<string> = new Set(
+  `service_tier metadata prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier`.split(/\s+/),
+);
 
 /** Members that are refused, because the answer would be wrong without them. */
-const REFUSED_MEMBERS: Readonly<Record<Protocol, readonly string[]>> = {
-  chat: [],
-  responses: [],
+const REFUSED_MEMBERS: Readonly<Partial<Record<Protocol, readonly string[]>>> = {
   messages: ["mcp_servers", "container", "thread", "fallbacks"],
   gemini: ["cachedContent", "continuationToken"],
 };
@@ -43,20 +37,10 @@ const GROUPS = new Set(["generationConfig", "toolConfig", "functionCallingConfig
 
 /** Members that mean nothing by themselves, which are not reported. */
 const UNREPORTED_MEMBERS = new Set([
-  "id",
-  "index",
-  "type",
-  "role",
-  "status",
-  "object",
-  "logprobs",
-  "caller",
-  "summary",
-  "content",
+  ...["id", "index", "type", "role", "status", "object", "logprobs", "caller", "summary", "content"],
   "additional_tools",
   // Schemas of a tool's result. Only Google passes them to its models.
-  "response",
-  "responseJsonSchema",
+  ...["response", "responseJsonSchema"],
 ]);
 
 /**
@@ -65,7 +49,6 @@ const UNREPORTED_MEMBERS = new Set([
  * @throws {GatewayError} `invalid`, for members without which the answer would be wrong
  */
 export function* dropUnknownMembers(original: Prompt, target: DropTarget): Generator<void, Prompt> {
-  const { dropped } = target;
   const prompt = readThinkingMember(original, target);
   const { unknownMembers, reasoning } = prompt;
   const keepOwn = <T extends { unknownMembers?: UnknownMembers }>(part: T): T => keepOwnMembers(part, target);
@@ -77,7 +60,7 @@ export function* dropUnknownMembers(original: Prompt, target: DropTarget): Gener
   const body = unknownMembers === undefined || unknownMembers.from === target.protocol
     ? unknownMembers
     : translateBody(unknownMembers, target);
-  const thinking = reasoning && keepOwnReasoning(reasoning, target);
+  const ownReasoning = reasoning && keepOwnReasoning(reasoning, target);
   const mapped = yield* mapPrompt(prompt, keepOwnInBlock);
   const messages = yield* mapEach<Message>(mapped.messages, (message) => keepOwn(removeResultName(message, target)));
   const tools = yield* mapEach<Tool>(mapped.tools, keepOwn);
@@ -86,25 +69,24 @@ export function* dropUnknownMembers(original: Prompt, target: DropTarget): Gener
     ...others,
     messages,
     tools,
-    ...(thinking !== undefined && { reasoning: thinking }),
-    ...(body !== undefined && { unknownMembers: body }),
+    ...present({ reasoning: ownReasoning, unknownMembers: body }),
   };
+}
 
-  function keepOwnReasoning(reasoning: Reasoning, { protocol }: DropTarget): Reasoning {
-    if (reasoning.unknownMembers === undefined || reasoning.unknownMembers.from === protocol) return reasoning;
-    const { unknownMembers, ...others } = reasoning;
-    for (const [name, value] of Object.entries(unknownMembers.members)) {
-      if (!asksForNothing(name, value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
-    }
-    return others;
+function keepOwnReasoning(reasoning: Reasoning, { protocol, dropped }: DropTarget): Reasoning {
+  const { unknownMembers, ...others } = reasoning;
+  if (unknownMembers === undefined || unknownMembers.from === protocol) return reasoning;
+  for (const [name, value] of Object.entries(unknownMembers.members)) {
+    if (!asksForNothing(name, value)) dropped.add(`${PARAMETER_NAMES[unknownMembers.from].reasoning}.${name}`);
   }
+  return others;
 }
 
 /** Removes and reports unknown members, unless they are of the target's protocol. */
 function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, { protocol, dropped }: DropTarget): T {
-  if (part.unknownMembers === undefined || part.unknownMembers.from === protocol) return part;
-  const { unknownMembers: _, ...others } = part;
-  reportMembers(part.unknownMembers.members, dropped);
+  const { unknownMembers, ...others } = part;
+  if (unknownMembers === undefined || unknownMembers.from === protocol) return part;
+  reportMembers(unknownMembers.members, dropped);
   return others as T;
 }
 
@@ -124,12 +106,11 @@ function detachSignature(
   if (protocol !== "gemini" || block.type !== "tool_call" || block.unknownMembers?.from !== "chat") {
     return { call: block };
   }
-  const { extra_content: _, ...members } = block.unknownMembers.members;
   const value = chatCallSignature(block.unknownMembers.members);
   if (value === undefined) return { call: block };
-  const id = callSignatureId(block.id);
+  const { extra_content: _, ...members } = block.unknownMembers.members;
   return {
-    signature: signatureBlock({ issuer: GOOGLE_ISSUER, value, id }),
+    signature: signatureBlock({ issuer: GOOGLE_ISSUER, value, id: callSignatureId(block.id) }),
     call: { ...block, unknownMembers: { from: "chat", members } },
   };
 }
@@ -213,7 +194,7 @@ function pathsOf(name: string, value: Json | undefined): string[] {
 
 /** @throws {GatewayError} `invalid`, for a member without which the answer would be wrong */
 function checkMember(name: string, from: Protocol): void {
-  if (!REFUSED_MEMBERS[from].includes(name)) return;
+  if (REFUSED_MEMBERS[from]?.includes(name) !== true) return;
   throw new GatewayError("invalid", `Cannot use ${name}: only the vendor's own models support it`, {
     param: name,
     // On this code the vendor's own clients send the whole conversation in place of the thread.
@@ -232,12 +213,10 @@ interface Member {
 function translateMember({ name, value, from, to }: Member): JsonObject | undefined {
   if (from === "gemini") return undefined;
   if (from !== "messages" && to !== "messages") {
-    if (SHARED_OPENAI_MEMBERS.includes(name)) return { [name]: value };
+    if (SHARED_OPENAI_MEMBERS.has(name)) return { [name]: value };
     if (from === "chat") return name === "verbosity" ? { text: { verbosity: value } } : undefined;
-    const verbosity = name === "text" && isObject(value) && Object.keys(value).length === 1
-      ? value.verbosity
-      : undefined;
-    return verbosity === undefined ? undefined : { verbosity };
+    const isVerbosity = name === "text" && isObject(value) && Object.keys(value).length === 1;
+    return isVerbosity && value.verbosity !== undefined ? { verbosity: value.verbosity } : undefined;
   }
   if (name !== "service_tier") return undefined;
   if (value === "auto") return { service_tier: value };

@@ -3,8 +3,7 @@ import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import { type ContentBlock, hasToolResult, type Message, type Prompt } from "../canonical/types.ts";
 import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
 import { mapPrompt } from "./map_blocks.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
-import type { TextRule } from "../upstream_codec.ts";
+import type { AdaptTarget, TextRule } from "../upstream_codec.ts";
 import { legalCallId } from "./legal_names.ts";
 
 /**

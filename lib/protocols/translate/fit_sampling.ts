@@ -2,7 +2,7 @@
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import type { Prompt, Protocol } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
 /**
  * Checks that the client asks for one answer, and for more than 0 tokens. A limit of 0 tokens fills the cache at

@@ -5,7 +5,7 @@ import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { listOf } from "../members.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
 /** Argument names that Anthropic accepts. */
 const ARGUMENT_NAME = /^[A-Za-z0-9_.-]{1,64}$/;

@@ -9,6 +9,7 @@ import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media
 import type { ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { nonEmptyStringOf, objectOf, objectsOf, partTexts, stringOf } from "../members.ts";
 
 /** Types of blocks that record what ran at a vendor. They are dropped: the text around them has the outcome. */
 const RECORD_TYPES: Readonly<Record<Protocol, ReadonlySet<string>>> = {
@@ -36,7 +37,10 @@ export function flattenVendorSpecific(
   },
 ): ContentBlock[] {
   const type = typeOf(value);
-  if (from === "chat" && type === "thinking") return [{ type: "reasoning", text: thinkingText(value) }];
+  if (from === "chat" && type === "thinking") {
+    // Mistral's thinking is a text or a list of parts.
+    return [{ type: "reasoning", text: stringOf(value.thinking) ?? partTexts(value.thinking).join("") }];
+  }
   // Others in an assistant message of chat are references, or unknown entries of `reasoning_details`.
   if (RECORD_TYPES[from].has(type) || (from === "chat" && role === "assistant")) {
     dropped.add(type.startsWith("reasoning.") ? PARAMETER_NAMES.chat.signed : type);
@@ -49,13 +53,8 @@ export function flattenVendorSpecific(
     : undefined;
   const last = blocks?.at(-1);
   if (blocks === undefined || last === undefined) {
-    throw new GatewayError(
-      "invalid",
-      `Cannot send content of type "${type}": the model's upstream does not accept it`,
-      {
-        param: PARAMETER_NAMES[protocol].messages,
-      },
-    );
+    const message = `Cannot send content of type "${type}": the model's upstream does not accept it`;
+    throw new GatewayError("invalid", message, { param: PARAMETER_NAMES[protocol].messages });
   }
   const mark = cache === undefined ? readCacheMark(value) : { cache };
   return [...blocks.slice(0, -1), { ...last, ...mark }];
@@ -74,18 +73,16 @@ function flattenBlock(
 ): ContentBlock[] | undefined {
   switch (type) {
     case "search_result": {
-      const header = [labelledLine("Title", value.title), labelledLine("Source", value.source)].filter((text) =>
-        text !== ""
-      );
-      const body = textsOf(value.content).join("\n");
+      const header = [...labelledLine("Title", value.title), ...labelledLine("Source", value.source)].join("\n");
+      const body = partTexts(value.content).join("\n");
       reportCitations(value, dropped);
-      return [{ type: "text", text: [header.join("\n"), body].filter((text) => text !== "").join("\n\n") }];
+      return [{ type: "text", text: [header, body].filter((text) => text !== "").join("\n\n") }];
     }
     case "document":
       reportCitations(value, dropped);
       return flattenDocument(value);
     case "tool_reference":
-      return [{ type: "text", text: `[Loaded tool: ${textOf(value.tool_name)}]` }];
+      return [{ type: "text", text: `[Loaded tool: ${stringOf(value.tool_name) ?? ""}]` }];
     case "compaction":
       // A summary of the earlier conversation; if encrypted, only its vendor can read it. Chat joins texts without space.
       return typeof value.content === "string" && value.content !== ""
@@ -97,12 +94,11 @@ function flattenBlock(
 }
 
 function flattenDocument({ title, context, source }: JsonObject): ContentBlock[] | undefined {
-  const content = isObject(source) && Array.isArray(source.content) ? source.content.filter(isObject) : [];
-  const header = [labelledLine("Document", title), labelledLine("Context", context)].filter((text) => text !== "");
+  const header = [...labelledLine("Document", title), ...labelledLine("Context", context)];
   const blocks: ContentBlock[] = header.length === 0 ? [] : [{ type: "text", text: header.join("\n") }];
-  for (const part of content) {
+  for (const part of objectsOf(objectOf(source)?.content)) {
     const media = part.type === "image" && isObject(part.source) ? readImage(part.source) : undefined;
-    if (part.type === "text") blocks.push({ type: "text", text: textOf(part.text) });
+    if (part.type === "text") blocks.push({ type: "text", text: stringOf(part.text) ?? "" });
     else if (media !== undefined) blocks.push({ type: "media", media });
     else return undefined;
   }
@@ -118,11 +114,6 @@ function readImage({ type, url, data, media_type: mediaType }: JsonObject): Medi
     if (!(error instanceof SyntaxError)) throw error;
     return undefined;
   }
-}
-
-/** Returns the text of Mistral's thinking. */
-function thinkingText({ thinking }: JsonObject): string {
-  return typeof thinking === "string" ? thinking : textsOf(thinking).join("");
 }
 
 /** Reads the audio of both OpenAI protocols; undefined if it is not base64, such as the address that some hosts open. */
@@ -142,14 +133,8 @@ function reportCitations({ citations }: JsonObject, dropped: UnsupportedParamete
   if (isObject(citations) && citations.enabled === true) dropped.add("citations");
 }
 
-function textsOf(value: Json | undefined): string[] {
-  return Array.isArray(value) ? value.filter(isObject).map(({ text }) => textOf(text)) : [];
-}
-
-function labelledLine(label: string, value: Json | undefined): string {
-  return textOf(value) === "" ? "" : `${label}: ${textOf(value)}`;
-}
-
-function textOf(value: Json | undefined): string {
-  return typeof value === "string" ? value : "";
+/** Returns a line as the only item of a list; an empty list for an empty or missing text. */
+function labelledLine(label: string, value: Json | undefined): string[] {
+  const text = nonEmptyStringOf(value);
+  return text === undefined ? [] : [`${label}: ${text}`];
 }

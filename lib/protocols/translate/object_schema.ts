@@ -13,9 +13,7 @@ const MAX_WEIGHT = 4_000_000;
 
 interface Walk {
   root: JsonObject;
-  /** Branches that may still be followed. */
   branchesLeft: number;
-  /** Weight that may still be merged. */
   weightLeft: number;
   /** References being followed. */
   refs: Set<string>;

@@ -11,7 +11,6 @@ export interface OpenaiClientTool {
   call: string;
   /** Name of the function, unless the client has a function of this name. */
   name: string;
-  /** Prefix of the ids of calls. */
   idPrefix: string;
   /** Members of the tool that the description covers or that mean nothing to other models. */
   members: readonly string[];

@@ -3,8 +3,8 @@
  * Every call of a round gets exactly one result, directly after it.
  */
 import { asksForJson, type ContentBlock, type ContentBlockOf, type Message, type Prompt } from "../canonical/types.ts";
-import { enforcesSchemas } from "../upstream_codec.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { JsonObject } from "../../json/mod.ts";
+import { type AdaptTarget, enforcesSchemas } from "../upstream_codec.ts";
 import { isManual } from "./fit_content.ts";
 
 const OPENING_TEXT = ".";
@@ -20,8 +20,8 @@ const NEXT_TEXT = "Your last message is finished. Continue with a new one.";
  * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
  *   message. A conversation that does not begin with the user gets a user message `.` first.
  * - An empty conversation, which every upstream refuses, gets the same message.
- * - A final assistant text that the upstream cannot continue gets a user message that asks the model to continue it; or
- *   for another message, if the client cannot want a continuation.
+ * - If the upstream cannot continue a final assistant text, a user message asks the model to continue it; or to write
+ *   another message, if the answer cannot be a continuation.
  */
 export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isOrdered(prompt.messages)) return prompt;
@@ -83,18 +83,11 @@ function mergeRound(round: readonly Message[]): Message[] {
 function merge(messages: readonly Message[]): Message | undefined {
   const [first] = messages;
   if (first === undefined || messages.length === 1) return first;
-  const memberSets = messages.flatMap(({ unknownMembers }) => unknownMembers === undefined ? [] : [unknownMembers]);
-  const [unknownMembers] = memberSets;
-  return {
-    role: first.role,
-    blocks: messages.flatMap(({ blocks }) => blocks),
-    ...(unknownMembers !== undefined && {
-      unknownMembers: {
-        from: unknownMembers.from,
-        members: Object.assign({}, ...memberSets.map(({ members }) => members)),
-      },
-    }),
-  };
+  const memberSets = messages.flatMap(({ unknownMembers }) => unknownMembers ?? []);
+  const from = memberSets[0]?.from;
+  const members: JsonObject = Object.assign({}, ...memberSets.map(({ members }) => members));
+  const blocks = messages.flatMap(({ blocks }) => blocks);
+  return { role: first.role, blocks, ...(from !== undefined && { unknownMembers: { from, members } }) };
 }
 
 /** Returns the messages of a round unmerged, with each result moved to the message of its call. */
@@ -132,10 +125,9 @@ function resultMessages(results: readonly Result[], newMessages: Map<Message, Me
       continue;
     }
     lastSource = source;
-    const message: Message = source !== undefined && !newMessages.has(source)
-      ? { ...source, blocks: [block] }
-      : { role: "user", blocks: [block] };
-    if (source !== undefined && !newMessages.has(source)) newMessages.set(source, message);
+    const isFirst = source !== undefined && !newMessages.has(source);
+    const message: Message = isFirst ? { ...source, blocks: [block] } : { role: "user", blocks: [block] };
+    if (isFirst) newMessages.set(source, message);
     messages.push(message);
   }
   return messages;

@@ -2,7 +2,7 @@
 import type { Prompt, Protocol, Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
 /**
  * Drops hosted tools of other vendors and adds them to `dropped` (`tools.web_search`), reduces the tools to those of an

@@ -3,7 +3,7 @@ import { inputUsage } from "../canonical/input_tokens.ts";
 import { PARAMETER_NAMES } from "../canonical/parameter_names.ts";
 import {
   deltaOf,
-  type Machine,
+  type EventTransform,
   type Prompt,
   type ReplyEvent,
   type TokenLogprob,
@@ -11,7 +11,7 @@ import {
 } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
 import { stringOf } from "../members.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
 /** A prompt with the stop sequences for its upstream, and those that the gateway enforces. */
 export interface SplitStopSequences {
@@ -41,12 +41,12 @@ export function splitStopSequences(
 }
 
 /**
- * Creates a machine that ends an answer before the first stop sequence in its text. It holds back text that could be
+ * Creates a transform that ends an answer before the first stop sequence in its text. It holds back text that could be
  * the beginning of one, and does not search reasoning and tool arguments. The usage of an answer that it ends has only
  * the input counts that the start of the answer reported.
  * @param stops texts that are not empty and have no half of a surrogate pair
  */
-export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
+export function enforceStopSequences(stops: readonly string[]): EventTransform {
   const longest = Math.max(...stops.map((stop) => stop.length));
   let startUsage: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
@@ -81,33 +81,30 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
     ];
   }
 
-  return {
-    push(event) {
-      if (isOver) return [];
-      switch (event.type) {
-        case "start":
-          // The output count at the start is a guess.
-          startUsage = inputUsage(event.usage ?? {}) ?? {};
-          return [event];
-        case "open":
-          held = event.block.type === "text" ? "" : undefined;
-          return [event];
-        case "delta":
-          return held === undefined ? [event] : search(event.index, held + event.text);
-        case "logprobs":
-          if (held === undefined) return [event];
-          tokens = [...tokens, ...event.tokens];
-          return [];
-        case "close": {
-          const heldText = held ?? "";
-          held = undefined;
-          return [...release(event.index, heldText, heldText.length), event];
-        }
-        default:
-          return [event];
+  return (event) => {
+    if (isOver) return [];
+    switch (event.type) {
+      case "start":
+        // The output count at the start is a guess.
+        startUsage = inputUsage(event.usage ?? {}) ?? {};
+        return [event];
+      case "open":
+        held = event.block.type === "text" ? "" : undefined;
+        return [event];
+      case "delta":
+        return held === undefined ? [event] : search(event.index, held + event.text);
+      case "logprobs":
+        if (held === undefined) return [event];
+        tokens = [...tokens, ...event.tokens];
+        return [];
+      case "close": {
+        const heldText = held ?? "";
+        held = undefined;
+        return [...release(event.index, heldText, heldText.length), event];
       }
-    },
-    end: () => [],
+      default:
+        return [event];
+    }
   };
 }
 

@@ -1,12 +1,12 @@
 /**
  * Reads `thinking` of a chat request, which has the form of the messages protocol: Anthropic's own chat endpoint,
- * DeepSeek, Kimi and GLM have it. Chat upstreams get it as it is, so only upstreams of other protocols need this.
+ * DeepSeek, Kimi and GLM have it. Chat upstreams get the member unchanged; others get the reasoning options.
  */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { numberOf } from "../members.ts";
-import type { AdaptTarget } from "./adapt_target.ts";
+import type { AdaptTarget } from "../upstream_codec.ts";
 
 /** Types of `thinking`, and whether they ask for reasoning. */
 const WANTED: ReadonlyMap<unknown, boolean> = new Map([["enabled", true], ["adaptive", true], ["disabled", false]]);
@@ -15,7 +15,7 @@ const MEMBERS = new Set(["type", "budget_tokens", "display"]);
 
 /**
  * Moves `thinking` to the reasoning options for a target that has none of that name. Other reasoning options of the
- * request take precedence. Leaves a `thinking` of unknown type, and that for a model that does not reason.
+ * request take precedence. A `thinking` of an unknown type stays, and any `thinking` for a model that does not reason.
  */
 export function readThinkingMember(
   prompt: Prompt,

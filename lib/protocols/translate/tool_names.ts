@@ -1,13 +1,7 @@
 /** Gives tools names that the upstream accepts, and restores the client's names in answers. */
-import type {
-  ContentBlock,
-  ContentBlockOf,
-  Machine,
-  Prompt,
-  ReplyEvent,
-  Tool,
-  ToolChoice,
-} from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, EventTransform, Prompt } from "../canonical/types.ts";
+import type { ReplyEvent, Tool, ToolChoice } from "../canonical/types.ts";
+import { present } from "../members.ts";
 import type { Dialect, TextRule } from "../upstream_codec.ts";
 import { hashText, isLegal, replaceIllegalCharacters } from "./legal_names.ts";
 import { mapPrompt } from "./map_blocks.ts";
@@ -23,8 +17,8 @@ interface Original {
 /** A prompt whose tools have legal names. */
 export interface RenamedTools {
   prompt: Prompt;
-  /** Creates a machine that restores the client's names in the tool calls of an answer. Unknown names stay. */
-  restore: () => Machine<ReplyEvent, ReplyEvent>;
+  /** Creates a transform that restores the client's names in the tool calls of an answer. Unknown names stay. */
+  restore: () => EventTransform;
 }
 
 /** Base62 digits of the hash in a generated name. */
@@ -49,18 +43,14 @@ export function* renameTools(prompt: Prompt, dialect: Dialect): Generator<void, 
   const choice = prompt.toolChoice && renameChoice(prompt.toolChoice, { tools: prompt.tools, names });
   const renamed = yield* mapPrompt(prompt, renameBlock);
   return {
-    prompt: tools.length === 0 && choice === undefined ? renamed : {
-      ...renamed,
-      tools,
-      ...(choice !== undefined && { toolChoice: choice }),
-    },
-    restore: () => ({ push: (event) => [names.restore(event)], end: () => [] }),
+    prompt: { ...renamed, tools, ...present({ toolChoice: choice }) },
+    restore: () => (event) => [names.restore(event)],
   };
 }
 
 function originalOf(tool: Exclude<Tool, { type: "hosted" }>): Original {
   const { name, namespace } = tool;
-  return { name, ...(namespace !== undefined && { namespace }), ...(tool.type === "custom" && { custom: true }) };
+  return { name, ...present({ namespace }), ...(tool.type === "custom" && { custom: true }) };
 }
 
 function byName(tools: readonly Tool[]): Map<string, Original[]> {
@@ -89,7 +79,7 @@ function rename<T extends { name: string; namespace?: string }>(
 ): T {
   if (object.name === name && object.namespace === namespace) return object;
   const { namespace: _, ...others } = object;
-  return { ...others, name, ...(namespace !== undefined && { namespace }) } as T;
+  return { ...others, name, ...present({ namespace }) } as T;
 }
 
 /** Renames the tools of a choice. A choice has only a name: of several tools with it, the first one counts. */
@@ -149,16 +139,9 @@ class WireNames {
     if (known !== undefined) return known;
     const wireNamespace = this.#keepsNamespaces ? namespace : undefined;
     const joined = namespace !== undefined && wireNamespace === undefined ? `${namespace}__${name}` : name;
-    const wire = {
-      name: this.#legalName(joined, { seed, wireNamespace }),
-      ...(wireNamespace !== undefined && { namespace: wireNamespace }),
-    };
+    const wire = { name: this.#legalName(joined, { seed, wireNamespace }), ...present({ namespace: wireNamespace }) };
     this.#wireNames.set(key, wire);
-    this.#originals.set(wireKey(wire), {
-      name,
-      ...(namespace !== undefined && { namespace }),
-      ...(custom === true && { custom }),
-    });
+    this.#originals.set(wireKey(wire), { name, ...present({ namespace }), ...(custom === true && { custom }) });
     return wire;
   }
 

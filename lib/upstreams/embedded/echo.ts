@@ -3,7 +3,7 @@
  * for a delay; `docs/reference/embedded-models.md` describes it. `fault` is in `fault.ts`.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
-import type { Machine, Prompt, ReplyEvent } from "../../protocols/canonical/types.ts";
+import type { EventTransform, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { runSlicedNow, yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
@@ -46,15 +46,15 @@ export async function generateEmbedded(call: Call): Promise<Answer> {
   };
   const waitForDelta = readDeltaDelay(prompt);
   const steps = emitAnswer(planned, limits, counter);
-  return { type: "events", feed: createFeed(steps, { signal: call.signal, waitForDelta, machine: restore?.() }) };
+  return { type: "events", feed: createFeed(steps, { signal: call.signal, waitForDelta, transform: restore?.() }) };
 }
 
 function createFeed(
   steps: ReturnType<typeof emitAnswer>,
-  { signal, waitForDelta, machine }: {
+  { signal, waitForDelta, transform }: {
     signal: AbortSignal;
     waitForDelta: DeltaDelay | undefined;
-    machine: Machine<ReplyEvent, ReplyEvent> | undefined;
+    transform: EventTransform | undefined;
   },
 ): EventFeed {
   let over = false;
@@ -72,7 +72,7 @@ function createFeed(
         } else {
           if (waitForDelta !== undefined && value.type === "delta") await waitForDelta(aborted);
           signal.throwIfAborted();
-          const events = machine?.push(value) ?? [value];
+          const events = transform?.(value) ?? [value];
           if (over) return undefined;
           if (events.length > 0) return events;
         }

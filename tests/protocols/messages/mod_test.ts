@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { runToEnd } from "../../../lib/scheduler.ts";
-import { messages, readCountSteps, writeCount } from "../../../lib/protocols/messages/mod.ts";
+import { messages, readSteps } from "../../../lib/protocols/messages/mod.ts";
 
 Deno.test("contextError() begins with the words that make Claude Code shorten its conversation", () => {
   const reply = messages.writeError(messages.contextError({ input: 9001, output: 0, limit: 8192 }), "r1");
@@ -41,8 +41,8 @@ Deno.test("writeError() writes the protocol's own error body and status", () => 
   }
 });
 
-Deno.test("readCountSteps() needs no max_tokens", () => {
-  const steps = readCountSteps({
+Deno.test("readSteps() needs no max_tokens", () => {
+  const steps = readSteps({
     model: "a/b",
     messages: [{ role: "user", content: "x" }],
     system: "s",
@@ -62,8 +62,4 @@ Deno.test("readCountSteps() needs no max_tokens", () => {
     reasoning: { mode: "manual", budgetTokens: 4096 },
     stream: false,
   });
-});
-
-Deno.test("writeCount() writes the number of input tokens", () => {
-  assertEquals(writeCount(17), { input_tokens: 17 });
 });

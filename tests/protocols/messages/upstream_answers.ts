@@ -51,7 +51,6 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
       text: "",
       hidden: true,
       signature: { issuer: "anthropic", value: "cmVkYWN0ZWQ=", id: "redacted" },
-      unknownMembers: { from: "messages", members: { type: "redacted_thinking" } },
     },
     text("Done."),
   ]),

@@ -19,12 +19,11 @@ Deno.test("a stream equals the message of writeReply()", () => {
 
 Deno.test("every kind of reasoning has its frames, without gaps in the indices", () => {
   const signature = { issuer: "anthropic", value: "c2ln" };
-  const redacted = { from: "messages" as const, members: { type: "redacted_thinking" } };
   const cases: [string, ReplyEvent[], Partial<Prompt> | undefined, string[]][] = [
     ["unsigned", reasoning({}, "t"), undefined, ["start thinking", "thinking_delta", "signature_delta", "stop"]],
     ["hidden", reasoning({ hidden: true }, "", signature), undefined, ["start thinking", "signature_delta", "stop"]],
     ["hidden and unsigned", reasoning({ hidden: true }, ""), undefined, []],
-    ["redacted", reasoning({ hidden: true, unknownMembers: redacted }, "", signature), undefined, [
+    ["redacted", reasoning({ hidden: true }, "", { ...signature, id: "redacted" }), undefined, [
       "start redacted_thinking",
       "stop",
     ]],
@@ -95,9 +94,9 @@ function inPieces(events: ReplyEvent[], size: number): ReplyEvent[] {
 }
 
 function reasoning(
-  block: { hidden?: boolean; unknownMembers?: { from: "messages"; members: { type: string } } },
+  block: { hidden?: boolean },
   text: string,
-  signature?: { issuer: string; value: string },
+  signature?: { issuer: string; value: string; id?: string },
 ): ReplyEvent[] {
   return [
     { type: "open", index: 0, block: { type: "reasoning", ...block } },

@@ -9,7 +9,7 @@ import type {
   ReplyEvent,
 } from "../../../lib/protocols/canonical/types.ts";
 import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
-import type { AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
+import type { AdaptTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { type Callable, randomAnswer, randomPrompt } from "./random_prompt.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 import { adapt, KINDS, targetOf } from "./targets.ts";
@@ -72,8 +72,8 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
       const { prompt, restore } = adapt(requested, targetOf(kind));
       const callable = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [calls(tool)]);
       const answer = randomAnswer(seed, [...callable, { name: "unknown" }, { name: "" }]);
-      const machine = restore();
-      const events: ReplyEvent[] = [...answer.flatMap((event) => machine.push(event)), ...machine.end()];
+      const transform = restore();
+      const events: ReplyEvent[] = answer.flatMap(transform);
       const grammar = checkGrammar();
       events.forEach((event) => grammar.push(event));
       grammar.end();
@@ -88,7 +88,7 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
   }
 });
 
-Deno.test("each answer has its own machine", () => {
+Deno.test("each answer has its own transform", () => {
   const { restore } = adapt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
   const upstreamEvents: ReplyEvent[] = [
     { type: "start" },
@@ -96,9 +96,9 @@ Deno.test("each answer has its own machine", () => {
     { type: "delta", index: 0, text: "a END b" },
   ];
   const [first, second] = [restore(), restore()];
-  assertNotEquals(upstreamEvents.flatMap((event) => first.push(event)), []);
-  assertEquals(first.push({ type: "close", index: 0 }), []);
-  assertEquals(aggregateEvents(upstreamEvents.flatMap((event) => second.push(event))).finish, "stop_sequence");
+  assertNotEquals(upstreamEvents.flatMap((event) => first(event)), []);
+  assertEquals(first({ type: "close", index: 0 }), []);
+  assertEquals(aggregateEvents(upstreamEvents.flatMap((event) => second(event))).finish, "stop_sequence");
 });
 
 /** A model's call of a tool. */

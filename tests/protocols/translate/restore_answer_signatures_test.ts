@@ -15,10 +15,9 @@ const TEXT: ContentBlock = { type: "text", text: "Hello" };
 const CALL: ContentBlock = { type: "tool_call", id: "c", name: "clock", arguments: "{}" };
 
 function passed(blocks: ContentBlock[]): ContentBlock[] {
-  const machine = dropTrailingSignatures();
+  const transform = dropTrailingSignatures();
   const finish = blocks.some(({ type }) => type === "tool_call") ? "tool_use" : "end";
-  const events: ReplyEvent[] = eventsOf({ blocks, finish, usage: {} }).flatMap((event) => machine.push(event));
-  events.push(...machine.end());
+  const events: ReplyEvent[] = eventsOf({ blocks, finish, usage: {} }).flatMap((event) => transform(event));
   const grammar = checkGrammar();
   assertEquals([...events.flatMap((event) => grammar.push(event)), ...grammar.end()], events);
   return aggregateEvents(events).blocks;

@@ -1,10 +1,16 @@
 import { assertEquals, assertLess } from "@std/assert";
 import { checkGrammar } from "../canonical/event_grammar.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import type { ContentBlock, FinishReason, Machine, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import type {
+  ContentBlock,
+  EventTransform,
+  FinishReason,
+  Reply,
+  ReplyEvent,
+} from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { removeCodeFence } from "../../../lib/protocols/translate/code_fence.ts";
-import { chainMachines, normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
+import { chainTransforms, normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stop_sequences.ts";
 import { seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
@@ -12,9 +18,9 @@ import { call, promptOf, text } from "../canonical/messages.ts";
 import { targetOf } from "./targets.ts";
 import { workedMs } from "../../support/turns.ts";
 
-function pass(events: readonly ReplyEvent[], machine: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
+function pass(events: readonly ReplyEvent[], transform: EventTransform): ReplyEvent[] {
   const grammar = checkGrammar();
-  const passed = [...events.flatMap((event) => machine.push(event)), ...machine.end()];
+  const passed = events.flatMap((event) => transform(event));
   passed.forEach((event) => grammar.push(event));
   grammar.end();
   return passed;
@@ -93,7 +99,7 @@ Deno.test("an answer ends at the first complete stop sequence", () => {
   const random = seeded(3);
   for (const [content, stops, left, stop] of cases) {
     for (const cut of [[content], [...content].flatMap((character) => character.split("")), pieces(content, random)]) {
-      const events = pass(say(...cut), chainMachines([enforceStopSequences(stops)]));
+      const events = pass(say(...cut), chainTransforms([enforceStopSequences(stops)]));
       const reply = aggregateEvents(events);
       assertEquals(reply.blocks, [text(left)], content);
       assertEquals(
@@ -113,8 +119,8 @@ Deno.test("usage of a cut answer is the input reported at its start", () => {
 });
 
 Deno.test("text is held back only while it may begin a stop sequence", () => {
-  const machine = enforceStopSequences(["STOP"]);
-  const given = say("abcdef", "g", "ST", "OMP").slice(0, 6).map((event) => machine.push(event));
+  const transform = enforceStopSequences(["STOP"]);
+  const given = say("abcdef", "g", "ST", "OMP").slice(0, 6).map((event) => transform(event));
   assertEquals(given.slice(2).flat(), [
     { type: "delta", index: 0, text: "abc" },
     { type: "delta", index: 0, text: "d" },
@@ -188,24 +194,9 @@ Deno.test("blank arguments of a function become an empty object; blank input of 
 
 Deno.test("a chain ends with an error, too", () => {
   const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Gone") };
-  const machine = chainMachines([normalizeFinish()]);
-  assertEquals([...machine.push({ type: "start" }), ...machine.push(error)], [{ type: "start" }, error]);
-  assertEquals([...machine.push(error), ...machine.end()], []);
-});
-
-Deno.test("a chain flushes its machines at the end", () => {
-  const late = (text: string): Machine<ReplyEvent, ReplyEvent> => ({
-    push: (event) => [event],
-    end: () => [{ type: "delta", index: 0, text }],
-  });
-  const upper: Machine<ReplyEvent, ReplyEvent> = {
-    push: (event) => [event.type === "delta" ? { ...event, text: event.text.toUpperCase() } : event],
-    end: () => [],
-  };
-  assertEquals(chainMachines([late("a"), upper, late("b")]).end(), [
-    { type: "delta", index: 0, text: "A" },
-    { type: "delta", index: 0, text: "b" },
-  ]);
+  const transform = chainTransforms([normalizeFinish()]);
+  assertEquals([...transform({ type: "start" }), ...transform(error)], [{ type: "start" }, error]);
+  assertEquals(transform(error), []);
 });
 
 Deno.test("a whole answer that ends at a stop sequence keeps the reported input", () => {
@@ -219,9 +210,9 @@ Deno.test("a whole answer that ends at a stop sequence keeps the reported input"
 });
 
 Deno.test("blank arguments without end take linear time", () => {
-  const machine = normalizeFinish();
-  machine.push({ type: "open", index: 0, block: { type: "tool_call", id: "c", name: "f" } });
+  const transform = normalizeFinish();
+  transform({ type: "open", index: 0, block: { type: "tool_call", id: "c", name: "f" } });
   const start = workedMs();
-  for (let count = 0; count < 200_000; count++) machine.push({ type: "delta", index: 0, text: " " });
+  for (let count = 0; count < 200_000; count++) transform({ type: "delta", index: 0, text: " " });
   assertLess(workedMs() - start, 5_000);
 });

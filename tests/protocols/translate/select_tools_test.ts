@@ -74,11 +74,11 @@ Deno.test("a tool in a namespace and a tool with the joined name are separate", 
   const names = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [tool.name]);
   assertEquals(new Set(names).size, 4);
   assertEquals([names[1], names[2]], ["a__b", "b"]);
-  const machine = restore();
-  machine.push({ type: "start" });
+  const transform = restore();
+  transform({ type: "start" });
   const opened = names.map((name, index) => {
-    const [open] = machine.push({ type: "open", index, block: { type: "tool_call", id: "i", name } });
-    machine.push({ type: "close", index });
+    const [open] = transform({ type: "open", index, block: { type: "tool_call", id: "i", name } });
+    transform({ type: "close", index });
     return open?.type === "open" ? open.block : undefined;
   });
   const block = { type: "tool_call", id: "i" };

@@ -3,9 +3,9 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { Dialect, UpstreamCodec, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+import type { AdaptTarget, Dialect, UpstreamCodec, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
-import type { AdaptedPrompt, AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
+import type { AdaptedPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import { runToEnd } from "../../../lib/scheduler.ts";
 
 const CHAT: Dialect = {
