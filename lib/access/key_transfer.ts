@@ -52,21 +52,26 @@ export function writeKeyLines(records: readonly KeyRecord[]): string {
  * @throws {GatewayError} `invalid` for another format or version, or a bad line
  */
 export function readKeyLines(text: string): KeyRecord[] {
-  const lines = text.split("\n").filter((line) => line.trim() !== "").map((line) => tryParse(line, JSON.parse));
-  const head = headSchema.safeParse(lines[0]);
+  const [first, ...keys] = text.split("\n").map((line, index) => ({ line, number: index + 1 }))
+    .filter(({ line }) => line.trim() !== "").map(({ line, number }) => ({
+      value: tryParse(line, JSON.parse),
+      number,
+    }));
+  const head = headSchema.safeParse(first?.value);
   if (!head.success) {
-    const version = z.object({ format: z.literal("sluice-keys"), version: z.number() }).safeParse(lines[0]);
+    const version = z.object({ format: z.literal("sluice-keys"), version: z.number() }).safeParse(first?.value);
     throw refused([
       version.success && version.data.version > VERSION
         ? `they were exported by a newer version of Sluice (format ${version.data.version}, known up to ${VERSION})`
         : "the first line is not the header of a key export",
     ]);
   }
-  const count = lines.length - 1;
-  if (count !== head.data.keys) throw refused([`the file is incomplete: ${count} of ${head.data.keys} keys are there`]);
-  const parsed = lines.slice(1).map((line) => ({ line, ...keySchema.safeParse(line) }));
-  const problems = parsed.flatMap(({ line, error }, index) =>
-    error === undefined ? [] : schemaProblems(keySchema, error, line).map((problem) => `line ${index + 2}: ${problem}`)
+  if (keys.length !== head.data.keys) {
+    throw refused([`the file is incomplete: ${keys.length} of ${head.data.keys} keys are there`]);
+  }
+  const parsed = keys.map((key) => ({ ...key, ...keySchema.safeParse(key.value) }));
+  const problems = parsed.flatMap(({ value, number, error }) =>
+    error === undefined ? [] : schemaProblems(keySchema, error, value).map((problem) => `line ${number}: ${problem}`)
   );
   if (problems.length > 0) throw refused(problems);
   return parsed.flatMap(({ data }) => data === undefined ? [] : [toRecord(data)]);

@@ -1,6 +1,7 @@
 /** Creates API keys, and looks up the key that a client sends, with caches in front of the store. */
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
 import type { Config, Group, KeyRules } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { KeyRecord, KeyStore } from "../store/keys.ts";
@@ -166,14 +167,9 @@ export function findConfiguredKey(config: Pick<Config, "keys">, nameOrId: string
   return configuredKeys(config).find(({ id, name }) => name === nameOrId || id === nameOrId);
 }
 
-/**
- * Creates a key: the prefix, 32 random bytes in base64url, and a checksum.
- * @param random fills an array with random bytes
- */
-export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillRandom): string {
-  const bytes = new Uint8Array(BODY_BYTES);
-  random(bytes);
-  const text = PREFIX + Buffer.from(bytes).toString("base64url");
+/** Creates a key: the prefix, 32 random bytes in base64url, and a checksum. */
+export function mintKey(random: Uint8Array = randomBytes(BODY_BYTES)): string {
+  const text = PREFIX + Buffer.from(random).toString("base64url");
   return text + checksum(text);
 }
 
@@ -192,11 +188,10 @@ export interface NewKey {
 /** Creates a key for a group, and its record for the store. The key itself is shown once and never stored. */
 export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): { key: string; record: KeyRecord } {
   const key = mintKey();
-  const id = `key_${Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString("base64url")}`;
   return {
     key,
     record: {
-      id,
+      id: `key_${randomBytes(9).toString("base64url")}`,
       name,
       hash: hashKey(key),
       group,
@@ -218,10 +213,6 @@ export function isIssued(credential: string): boolean {
 /** Returns the SHA-256 of a key, hexadecimal. Stores have only this hash. */
 export function hashKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
-}
-
-function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
-  crypto.getRandomValues(bytes);
 }
 
 /**
@@ -263,6 +254,7 @@ async function readKey(
   }
 }
 
+/** Returns the CRC-32 of a text in base 62. */
 function checksum(text: string): string {
   let remaining = crc32(text);
   let digits = "";
@@ -271,14 +263,4 @@ function checksum(text: string): string {
     remaining = Math.floor(remaining / DIGITS.length);
   }
   return digits;
-}
-
-/** Returns the CRC-32 of ASCII text, as in gzip and PNG (reflected, polynomial 0xEDB88320). */
-function crc32(text: string): number {
-  let crc = 0xffffffff;
-  for (let index = 0; index < text.length; index++) {
-    crc ^= text.charCodeAt(index);
-    for (let bit = 0; bit < 8; bit++) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  }
-  return (crc ^ 0xffffffff) >>> 0;
 }

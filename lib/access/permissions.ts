@@ -94,7 +94,7 @@ function matchesGlob(glob: string, text: string): boolean {
 
 /** An authenticated API key, with its group and its own rules. */
 export interface Caller {
-  /** Id of the key, which is no secret. */
+  /** Id of the key, which is not a secret. */
   keyId: string;
   keyName: string;
   groupName: string;

@@ -81,7 +81,7 @@ class LineWatch {
   /** Reads a log line. Returns whether it was queued, because it creates an alert. */
   read(line: LogEntry): boolean {
     const target = `${line.upstream}/${line.model}`;
-    if (line.event === "target_failed") this.#remember(target, line);
+    if (line.event === "target_failed") remember(this.#failures, target, line);
     const draft = alertOf(line);
     if (draft === undefined || this.#queued.length === MAX_QUEUED_LINES || this.#isRepeated(draft)) return false;
     this.#queued.push({ line, failure: this.#failures.get(target) });
@@ -95,21 +95,21 @@ class LineWatch {
     return lines;
   }
 
-  #remember(target: string, line: LogEntry): void {
-    const [oldest] = this.#failures.keys();
-    if (this.#failures.size === MAX_REMEMBERED && oldest !== undefined) this.#failures.delete(oldest);
-    this.#failures.set(target, line);
-  }
-
   #isRepeated({ type, subject }: AlertDraft): boolean {
     const at = performance.now();
     const last = this.#lastAlerts.get(subject);
     if (last !== undefined && last.type === type && at - last.at < REPEAT_WINDOW_MS) return true;
-    const [oldest] = this.#lastAlerts.keys();
-    if (this.#lastAlerts.size === MAX_REMEMBERED && oldest !== undefined) this.#lastAlerts.delete(oldest);
-    this.#lastAlerts.set(subject, { type, at });
+    remember(this.#lastAlerts, subject, { type, at });
     return false;
   }
+}
+
+/** Stores a value as the newest one, and drops the oldest one if there are too many. */
+function remember<Value>(values: Map<string, Value>, key: string, value: Value): void {
+  values.delete(key);
+  values.set(key, value);
+  const [oldest] = values.keys();
+  if (values.size > MAX_REMEMBERED && oldest !== undefined) values.delete(oldest);
 }
 
 interface AlertLoopParts {
@@ -188,7 +188,7 @@ class AlertLoops {
       const draft = alertOf(line, { failure, keyName: await this.#keyName(line.key_id) });
       if (draft !== undefined) await publisher.publish(draft, parts);
     }
-    if (lines.length > 0) { for (const sender of this.#senders) sender.wake(); }
+    if (lines.length > 0) this.#wakeSenders();
   }
 
   /** Returns the name of a key; undefined if the line has no key, or the store does not answer. */
@@ -208,7 +208,11 @@ class AlertLoops {
       await publisher.publish(draft, parts, isSent);
       isNew ||= isSent;
     });
-    if (isNew) { for (const sender of this.#senders) sender.wake(); }
+    if (isNew) this.#wakeSenders();
+  }
+
+  #wakeSenders(): void {
+    for (const sender of this.#senders) sender.wake();
   }
 
   /** Returns the publisher and its settings; `undefined` if no alerts are configured. */

@@ -118,7 +118,7 @@ export class BudgetWatch {
 /** Returns the seq before the first entry of the last hour, or the last seq if there is no such entry. */
 async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
   const [first] = await ledger.entriesWithin({ since: now - FIRST_CHECK_MS, after: 0, until: now + 1, limit: 1 });
-  return first === undefined ? (await ledger.spenders({})).seq : first.seq - 1;
+  return first === undefined ? await ledger.lastSeq() : first.seq - 1;
 }
 
 /** Reads all keys, groups and end users that entries after a seq have charged, and the last seq. */
@@ -130,7 +130,7 @@ async function readSpenders(
   const spenders = { seq: after, keys: new Set<string>(), groups: new Set<string>(), users };
   for (;;) {
     const begin = spenders.seq;
-    const { seq, keys, groups, users: ofPage } = await ledger.spenders({ after: begin });
+    const { seq, keys, groups, users: ofPage } = await ledger.spenders(begin);
     for (const user of ofPage) addUser(users, user);
     spenders.seq = seq;
     for (const key of keys) spenders.keys.add(key);

@@ -139,23 +139,18 @@ function periodOf({ since, until }: BudgetClaim): Period {
   return days === 1 ? "day" : days === DAYS_PER_WEEK ? "week" : "month";
 }
 
-/** Dependencies of `readGroupBudgets`. */
-export interface GroupBudgetParts {
-  ledger: Pick<LedgerStore, "readAvailable">;
-  config: Pick<Config, "groups">;
-  /** Unix time in milliseconds. */
-  now: number;
-}
-
 /**
  * Makes the ledger add up the current period of each group budget ahead of the first request, with pauses. Without
  * this, the first request of a group would add up a SQLite ledger synchronously, which takes 0.15 s for a million sums
  * per day. The ledger keeps the totals current afterwards. Never rejects: the first request that needs a total reads it
  * again if this read failed.
+ * @param parts `now`: Unix time in milliseconds
  */
-export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
+export async function readGroupBudgets(
+  { ledger, config, now }: { ledger: Pick<LedgerStore, "spending">; config: Pick<Config, "groups">; now: number },
+): Promise<void> {
   for (const [id, { budget }] of Object.entries(config.groups)) {
     if (budget === undefined) continue;
-    await ledger.readAvailable(budgetClaim(budget, { scope: "group", id, now })).catch(() => {});
+    await ledger.spending([{ scope: "group", id, since: periodStart(budget.period, now) }]).catch(() => {});
   }
 }

@@ -2,10 +2,9 @@
 import type { Log } from "../log_events.ts";
 import { GatewayError } from "../errors.ts";
 import { type StartTimer, startTimer } from "../start_timer.ts";
-import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
+import type { Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
 import { EntryQueue } from "./entry_queue.ts";
 import { Leases } from "./leases.ts";
-import type { Amount } from "./money.ts";
 import { RefusalQuota } from "./refusal_quota.ts";
 
 /** Default lease of a hold, in milliseconds. */
@@ -52,11 +51,6 @@ export interface Ledger {
    */
   hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
   /**
-   * Returns the remaining amount of a budget, after charges and holds.
-   * @throws {GatewayError} `overloaded` if the store cannot be reached
-   */
-  readAvailable(claim: BudgetClaim): Promise<Amount>;
-  /**
    * Reads the charged and held amounts of keys and groups in their periods.
    * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
@@ -76,7 +70,7 @@ export interface Ledger {
 
 /** Opens the ledger of a process over its store. */
 export function createLedger(
-  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = startTimer, log = logNothing }:
+  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = startTimer, log = () => {} }:
     LedgerParts,
 ): Ledger {
   const leases = new Leases({ store, now, monotonic, leaseMs, later, log });
@@ -114,7 +108,6 @@ export function createLedger(
     enter: (entry) => queue.enter(entry),
     note,
     hold: (hold, forMs) => leases.hold(hold, forMs),
-    readAvailable: (claim) => withRetryableError(() => store.readAvailable(claim)),
     spending: (spenders) => withRetryableError(() => store.spending(spenders)),
     find: (id) => withRetryableError(() => store.find(id)),
     sweep: () => leases.sweep(),
@@ -139,5 +132,3 @@ async function withRetryableError<T>(call: () => Promise<T>): Promise<T> {
     );
   }
 }
-
-function logNothing(): void {}

@@ -170,11 +170,6 @@ export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   return false;
 }
 
-/** Returns the exact price of one token of a class, as `unitPrices` does for all classes. */
-export function unitPrice(sheet: Readonly<PriceSheet>, name: PriceClass): Amount {
-  return unitPrices(sheet)[name];
-}
-
 /** Returns the exact cost of tokens: for each class, tokens times price. @throws {RangeError} for an invalid count */
 export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>): Amount {
   const prices = unitPrices(sheet);

@@ -13,7 +13,7 @@ const FILE_SIGNATURE = 0x02014b50, FILE_BYTES = 46;
 
 /**
  * Returns the size of the unpacked files in bytes; infinite if the directory cannot be read. Undefined for media that
- * are no archive. Readers unpack no more of a file than its directory states.
+ * are not an archive. Readers unpack no more of a file than its directory states.
  */
 export function unzippedBytes(media: Media): number | undefined {
   if (media.kind === "url" || !media.base64.startsWith(ZIP_BASE64)) return undefined;

@@ -1,6 +1,6 @@
 /** `usage --by upstream`: shows requests and costs at upstreams, or compares them with an invoice. */
 import { messageOf } from "../errors.ts";
-import { formatUsd, roundUsd } from "../billing/money.ts";
+import { type Factor, formatUsd, roundUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
   compareInvoice,
@@ -10,14 +10,14 @@ import {
   readTolerance,
   readUpstreamPrices,
   requireDays,
-  type Tolerance,
 } from "../billing/reports/invoice.ts";
 import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, totalOf, type UpstreamFigures, type UpstreamSum } from "../billing/reports/upstreams.ts";
-import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
+import { comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
+import { csvText } from "../csv.ts";
 import { dayName } from "../store/days.ts";
 import { readFlags, type ReportCommand, UsageError } from "./arguments.ts";
 import { counted, type Format, formatOf, jsonText, writeErr, writeOut } from "./output.ts";
@@ -34,7 +34,7 @@ interface UpstreamCommand extends ReportCommand {
 
 interface Comparison {
   invoice: Invoice;
-  tolerance: Tolerance;
+  tolerance: Factor;
 }
 
 /**
@@ -147,7 +147,7 @@ function comparedText(
   const { counted: ownCounts, failed, attempts, requests } = totalOf(sums);
   const unverified = { counted: ownCounts, failed, other_attempts: attempts - requests };
   if (format === "json") return jsonText({ ok, lines, unverified });
-  if (format === "csv") return comparedCsv(lines);
+  if (format === "csv") return csvText(comparedRows(lines));
   const [header = [], ...cells] = comparedRows(lines);
   const first = header.indexOf("ours");
   const table = tableText([header.map((name) => name.toUpperCase()), ...cells], {

@@ -7,7 +7,7 @@ import { usageReport } from "../billing/reports/usage.ts";
 import { type Config, groupOf } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { groupLimitRequests } from "../limits/limit_requests.ts";
+import { limitRequestsFor } from "../limits/limit_requests.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { CHART_DAYS, chartPeriod, DayChart } from "./chart.tsx";
@@ -71,7 +71,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
   const budget = (await groupBudgets(ledger, { [name]: group }, now())).get(name);
   const period = chartPeriod(now());
   const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only: { group: name }, signal });
-  const limits = await readLimits(gateway, groupLimitRequests(name, group, { input: 0, output: 0 }));
+  const limits = await readLimits(gateway, limitRequestsFor(`group:${name}`, group.limits));
   return {
     title: `Group ${name}`,
     body: (

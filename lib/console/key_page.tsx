@@ -72,7 +72,7 @@ async function readKeyLimits(gateway: Gateway, { id, group: name, rules }: KeyRe
   const group = groupOf(gateway.config, name);
   if (group === undefined) return `The group "${name}" is not in the configuration, so the key cannot be used.`;
   const caller = { keyId: id, groupName: name, group, rules };
-  return await readLimits(gateway, callerLimitRequests(caller, { input: 0, output: 0 }));
+  return await readLimits(gateway, callerLimitRequests(caller));
 }
 
 /**

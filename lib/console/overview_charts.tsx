@@ -5,7 +5,7 @@ import type { Latencies, LatencySeries } from "../billing/reports/latencies.ts";
 import type { Period } from "../billing/reports/period.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import type { TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
-import type { SumFigures } from "../store/days.ts";
+import type { SumFigures } from "../store/ledger.ts";
 import { inputTokensOf } from "../store/ledger.ts";
 import { grouped } from "../text.ts";
 import { BarChart, type ChartStep, countTick, LineChart, millisecondsTick, usdNumber, usdTick } from "./chart.tsx";

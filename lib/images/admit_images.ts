@@ -33,7 +33,7 @@ export async function admitImages(
 export async function admitReplay(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
-  const limitRequests = callerLimitRequests(requireCaller(context.caller), { input: 0, output: 0 })
+  const limitRequests = callerLimitRequests(requireCaller(context.caller))
     .filter(({ unit }) => unit !== "tokens");
   await meter.admit({ ...termsOf({ meter, model, context }), limitRequests, maxCost: 0n });
 }

@@ -9,6 +9,9 @@ export interface TokenEstimate {
   output: number;
 }
 
+/** The estimate of a request that is not limited by tokens, or does not exist. */
+const NO_TOKENS: TokenEstimate = { input: 0, output: 0 };
+
 /** Kind of the owner of a limit. */
 export type LimitOwner = "key" | "group" | "model";
 
@@ -26,37 +29,18 @@ export function limitRequestsOf(
     tokens: TokenEstimate;
   },
 ): LimitRequest[] {
-  const limitRequests = callerLimitRequests(caller, tokens);
-  limitRequests.push(...modelLimitRequests(model, tokens));
-  return limitRequests;
+  return [...callerLimitRequests(caller, tokens), ...limitRequestsFor(`model:${model.id}`, model.limits, tokens)];
 }
 
 /** Lists the limits of the key, which may be those that its group sets for every key, and of the group. */
 export function callerLimitRequests(
   { keyId, groupName, group, rules }: Pick<Caller, "keyId" | "groupName" | "group" | "rules">,
-  tokens: TokenEstimate,
+  tokens: TokenEstimate = NO_TOKENS,
 ): LimitRequest[] {
   return [
     ...limitRequestsFor(`key:${keyId}`, rules.limits ?? group.key_limits, tokens),
     ...limitRequestsFor(`group:${groupName}`, group.limits, tokens),
   ];
-}
-
-/** Lists the limits that all keys of a group share. */
-export function groupLimitRequests(
-  name: string,
-  { limits }: Pick<Caller["group"], "limits">,
-  tokens: TokenEstimate,
-): LimitRequest[] {
-  return limitRequestsFor(`group:${name}`, limits, tokens);
-}
-
-/** Lists the limits of a model, which all keys share. */
-export function modelLimitRequests(
-  { id, limits }: Pick<Model, "id" | "limits">,
-  tokens: TokenEstimate,
-): LimitRequest[] {
-  return limitRequestsFor(`model:${id}`, limits, tokens);
 }
 
 /** Parses the owner of a limit from its name. */
@@ -65,10 +49,11 @@ export function limitOwnerOf({ name }: Pick<LimitRequest, "name">): { type: Limi
   return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };
 }
 
-function limitRequestsFor(
+/** Lists the limits of an owner, such as `model:acme/one`. @param tokens absent: the limits are only read */
+export function limitRequestsFor(
   name: `${LimitOwner}:${string}`,
   limits: Limits | undefined,
-  tokens: TokenEstimate,
+  tokens: TokenEstimate = NO_TOKENS,
 ): LimitRequest[] {
   if (limits === undefined) return [];
   const { requests_per_minute: requests, tokens_per_minute: maxTokens, concurrency, report_only: reportOnly } = limits;

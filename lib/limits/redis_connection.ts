@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import { redisWordOf } from "../causes.ts";
 import type { Secret } from "../secret.ts";
-import { startCallTimeout, startTimer } from "../start_timer.ts";
+import { startCallTimeout } from "../start_timer.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
 
 /** Thrown if Redis did not answer. It may have run the script nevertheless. */
@@ -29,11 +29,6 @@ const CONNECT_TIMEOUT_MS = 2_000;
 /** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
 
-/**
- * Maximum number of turns of the event loop after a timeout in which replies that have already arrived are still read.
- */
-const MAX_CHECKS = 10;
-
 /** A connection. It never reconnects: after its loss, every call fails at once. */
 export class RedisConnection {
   readonly #redis: Redis;
@@ -42,8 +37,6 @@ export class RedisConnection {
   /** Functions that reject the calls without a reply. */
   readonly #rejectPending = new Set<(error: RedisUnreachable) => void>();
   #state: "opening" | "open" | "lost" | "closed" = "opening";
-  /** Number of replies so far. */
-  #replyCount = 0;
 
   /** Opens a connection and loads all scripts. @throws {RedisUnreachable} whose message is the cause in one word */
   static async open(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
@@ -102,24 +95,18 @@ export class RedisConnection {
     if (wasOpen) this.#options.lost(cause);
   }
 
-  /** Waits for a reply with a timeout. Loses the connection after it, once all replies that have arrived are read. */
+  /** Waits for a reply. Loses the connection after a timeout. */
   #withTimeout<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
-      const check = ({ checksLeft, seen }: { checksLeft: number; seen: number }): void => {
-        if (checksLeft === 0 || seen === this.#replyCount) return this.#lose("timeout");
-        const now = this.#replyCount;
-        cancelTimer = startTimer(() => check({ checksLeft: checksLeft - 1, seen: now }), 0);
-      };
+      const cancelTimeout = startCallTimeout(() => this.#lose("timeout"), ms);
       const settle = (): void => {
-        this.#replyCount++;
-        cancelTimer();
+        cancelTimeout();
         this.#rejectPending.delete(fail);
       };
       const fail = (error: RedisUnreachable): void => {
         settle();
         reject(error);
       };
-      let cancelTimer = startCallTimeout(() => check({ checksLeft: MAX_CHECKS, seen: -1 }), ms);
       this.#rejectPending.add(fail);
       reply.then((value) => {
         settle();

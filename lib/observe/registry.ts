@@ -110,7 +110,7 @@ export class Registry {
         let cumulative = 0;
         for (const [index, count] of counts.entries()) {
           cumulative += count;
-          out += `${name}_bucket${withLabel(text, "le", boundText(buckets[index]))} ${cumulative}\n`;
+          out += `${name}_bucket${withLabel(text, "le", writeNumber(buckets[index] ?? Infinity))} ${cumulative}\n`;
         }
         out += `${name}_sum${text} ${writeNumber(sum)}\n${name}_count${text} ${observed}\n`;
       }
@@ -219,10 +219,6 @@ function withLabel(text: string, name: string, value: string): string {
 
 function escapeValue(value: string): string {
   return value.toWellFormed().replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
-}
-
-function boundText(bound: number | undefined): string {
-  return bound === undefined ? "+Inf" : writeNumber(bound);
 }
 
 function writeNumber(value: number): string {

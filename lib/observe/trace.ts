@@ -51,11 +51,8 @@ const CLIENT = 2;
 /** `SpanStatusCode.ERROR`. */
 const ERROR = 2;
 
-/** Values of `gen_ai.operation.name` by endpoint. */
+/** Values of `gen_ai.operation.name` by endpoint; `chat` for all others. */
 const OPERATIONS: Readonly<Record<string, string>> = {
-  chat: "chat",
-  responses: "chat",
-  messages: "chat",
   "images.generations": "generate_content",
   "images.edits": "generate_content",
   embeddings: "embeddings",

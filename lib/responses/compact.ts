@@ -94,16 +94,16 @@ const PASSED_EVENTS = new Set(["response.created", "response.in_progress", "resp
 
 async function compactFrame(frame: Frame, compaction: Compaction): Promise<string> {
   if (frame.data === "[DONE]") return formatFrame(frame);
-  const ending = parseJson(frame.data);
-  const event = frame.event ?? (isObject(ending) ? stringOf(ending.type) : undefined) ?? "";
+  const parsed = parseJson(frame.data);
+  const event = frame.event ?? (isObject(parsed) ? stringOf(parsed.type) : undefined) ?? "";
   if (PASSED_EVENTS.has(event)) return formatFrame(frame);
   if (!COMPLETE_EVENTS.has(event)) return "";
-  const response = isObject(ending) ? objectOf(ending.response) : undefined;
-  if (!isObject(ending) || response === undefined) return "";
+  const response = isObject(parsed) ? objectOf(parsed.response) : undefined;
+  if (!isObject(parsed) || response === undefined) return "";
   const compacted = await compact(response, compaction);
   // Events 0 and 1 were already sent.
   const finalEvent = (sequence_number: number, type: string, members: JsonObject): string =>
-    formatFrame({ event: type, data: writeJson({ ...ending, type, sequence_number, ...members }) });
+    formatFrame({ event: type, data: writeJson({ ...parsed, type, sequence_number, ...members }) });
   if (compacted === undefined) {
     const { message } = noSummary();
     const error = { code: "server_error", message };

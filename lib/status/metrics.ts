@@ -5,9 +5,9 @@ import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
 import type { HealthRow } from "../routing/health.ts";
 import { isCurrent } from "./health.ts";
-import { type BudgetOwner, budgetStates } from "../billing/reports/budget_report.ts";
+import { groupBudgets } from "../billing/reports/budget_report.ts";
 import { parseUsd } from "../billing/money.ts";
-import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
+import { limitOwnerOf, limitRequestsFor } from "../limits/limit_requests.ts";
 import type { GroupAllowance } from "../observe/metrics.ts";
 
 /** Values for the states of circuit breakers. A higher value is worse. */
@@ -73,13 +73,9 @@ function breakers(gateway: Gateway): Reading[] {
 
 /** Reads the budgets of all groups, the most used first. */
 async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promise<GroupAllowance[]> {
-  const owners = Object.entries(groups).flatMap(([id, { budget }]): BudgetOwner[] =>
-    budget === undefined ? [] : [{ scope: "group", id, budget }]
-  );
-  const states = await budgetStates(ledger, owners, now());
-  return states
-    .map((state, index) => ({
-      labels: { group: owners[index]?.id ?? "" },
+  return [...await groupBudgets(ledger, groups, now())]
+    .map(([group, state]) => ({
+      labels: { group },
       total: state.budget_usd,
       remaining: state.left_usd,
       used: parseUsd(state.spent_usd) + parseUsd(state.held_usd),
@@ -90,8 +86,8 @@ async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promis
 
 /** Reads the limits of all groups, the most used first. */
 async function readLimits({ config: { groups }, limiter }: Gateway): Promise<GroupAllowance[]> {
-  const limitRequests = Object.entries(groups).flatMap(([name, group]) =>
-    groupLimitRequests(name, group, { input: 0, output: 0 })
+  const limitRequests = Object.entries(groups).flatMap(([name, { limits }]) =>
+    limitRequestsFor(`group:${name}`, limits)
   );
   if (limitRequests.length === 0) return [];
   const statuses = await limiter.statuses(limitRequests);

@@ -6,7 +6,7 @@ import { endUserName } from "../billing/end_user_name.ts";
 import { type BudgetOwner, budgetStates, spendingOfKey } from "../billing/reports/budget_report.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { callerLimitRequests, limitOwnerOf, modelLimitRequests } from "../limits/limit_requests.ts";
+import { callerLimitRequests, limitOwnerOf, limitRequestsFor } from "../limits/limit_requests.ts";
 import type { OwnUsage } from "../openapi/schemas.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -91,14 +91,11 @@ async function ownUserBudget(
   return { period, budget_usd, require_user, user, ...state };
 }
 
-/** Estimate for reading limits without using them. */
-const NO_ESTIMATE = { input: 0, output: 0 };
-
 async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Promise<OwnUsage["limits"]> {
   const models = catalog.models.filter((model) => mayUse(caller, model.id) && !isExpired(model, now()));
   const limitRequests = [
-    ...callerLimitRequests(caller, NO_ESTIMATE),
-    ...models.flatMap((model) => modelLimitRequests(model, NO_ESTIMATE)),
+    ...callerLimitRequests(caller),
+    ...models.flatMap(({ id, limits }) => limitRequestsFor(`model:${id}`, limits)),
   ].filter(({ reportOnly }) => !reportOnly);
   if (limitRequests.length === 0) return [];
   const statuses = await limiter.statuses(limitRequests);

@@ -1,13 +1,16 @@
 /** Computes with UTC days and other steps of time, and adds up the figures of entries. */
 import { compareValues } from "../compare_values.ts";
 import { sortSliced } from "../scheduler.ts";
-import type { BilledTokens, Ending, Entry, UsageBy, UsageQuery, UsageSum } from "./ledger.ts";
+import type { BilledTokens, Ending, Entry, SumFigures, UsageBy, UsageQuery, UsageSum } from "./ledger.ts";
 
 /** Milliseconds per day. */
 export const DAY_MS = 86_400_000;
 
 /** Endings that count as failed. */
 export const FAILED_ENDINGS: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
+
+/** SQL condition for entries with one of these endings. */
+export const FAILED_SQL: string = `ending IN (${[...FAILED_ENDINGS].map((ending) => `'${ending}'`).join(", ")})`;
 
 /** Classes of tokens, in the order of the columns. */
 export const TOKEN_CLASSES = [
@@ -68,9 +71,6 @@ export function sumName(by: UsageBy, value: unknown): string {
   const { ms, end } = TIME_STEPS[by];
   return new Date(Number(value) * ms).toISOString().slice(0, end);
 }
-
-/** A sum without its names and without what prompt caches saved. */
-export type SumFigures = Omit<UsageSum, "name" | "thenName" | "saved">;
 
 /** Returns figures of nothing. */
 export function noFigures(): SumFigures {

@@ -83,8 +83,6 @@ export interface KeyStore {
   find(nameOrId: string): Promise<KeyRecord | undefined>;
   /** Finds the keys with these ids, in any order. Includes revoked keys, and leaves out unknown ids. */
   findIds(ids: readonly string[]): Promise<KeyRecord[]>;
-  /** Finds the names of keys by id. Includes revoked keys, and leaves out unknown ids. */
-  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes a key. Returns false if no active key has this id, or it differs from `seen`. */
   change(id: string, change: KeyChange, origin?: ChangeOrigin): Promise<boolean>;
   /**

@@ -110,15 +110,8 @@ export interface UsageFilter {
   tag?: string;
 }
 
-/** A sum over entries. */
-export interface UsageSum {
-  /**
-   * Id of the key, name of the group, id of the model, name of the upstream of the last attempt, end user, or tag; or
-   * the day, hour or minute (UTC), such as `2026-11-21T09:13`. May be empty.
-   */
-  name: string;
-  /** Name in the second grouping; absent if there is none. */
-  thenName?: string;
+/** Figures of entries, added up. */
+export interface SumFigures {
   /** All requests, including those without charge. */
   requests: number;
   /** Failed, refused and lost requests. */
@@ -127,6 +120,17 @@ export interface UsageSum {
   images: number;
   cost: Amount;
   overrun: Amount;
+}
+
+/** A sum over entries. */
+export interface UsageSum extends SumFigures {
+  /**
+   * Id of the key, name of the group, id of the model, name of the upstream of the last attempt, end user, or tag; or
+   * the day, hour or minute (UTC), such as `2026-11-21T09:13`. May be empty.
+   */
+  name: string;
+  /** Name in the second grouping; absent if there is none. */
+  thenName?: string;
   /**
    * Savings by prompt caches: cached tokens times the difference to the price of prompt tokens; negative if writing to
    * caches cost more. 0 for requests that were pruned before the store had these sums.
@@ -135,7 +139,7 @@ export interface UsageSum {
 }
 
 /** The sums of a day for one key, group and model. */
-export interface DaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
+export interface DaySum extends SumFigures {
   /** UTC days since 1970-01-01. */
   day: number;
   keyId: string;
@@ -144,7 +148,7 @@ export interface DaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
 }
 
 /** Requests of one upstream for one model on one day, with one price sheet. */
-export interface UpstreamDaySum extends Omit<UsageSum, "name" | "thenName" | "saved"> {
+export interface UpstreamDaySum extends SumFigures {
   /** UTC days since 1970-01-01. */
   day: number;
   /** Empty if no attempt was made. */
@@ -231,8 +235,6 @@ export interface LedgerStore {
    * @throws {RangeError} if the request is in the ledger already, or the amount cannot be stored
    */
   hold(hold: Hold): Promise<HoldAnswer>;
-  /** Returns what is left of a budget: its amount minus charges and holds. May be negative. */
-  readAvailable(claim: BudgetClaim): Promise<Amount>;
   /**
    * Returns the amounts of each spender, in the given order. The two amounts of one spender are from the same moment.
    */
@@ -259,10 +261,9 @@ export interface LedgerStore {
   find(id: string): Promise<KeptEntry | undefined>;
   /**
    * Returns the keys, groups and end users that entries after a seq have charged. A call reads at most
-   * `SPENDERS_AT_ONCE` entries; if it read as many, there may be more. Without `after` it returns only the last seq of
-   * the ledger.
+   * `SPENDERS_AT_ONCE` entries; if it read as many, there may be more.
    */
-  spenders(from: { after?: number }): Promise<Spenders>;
+  spenders(after: number): Promise<Spenders>;
   /** Reads entries in order of seq, after seq `after`; at most `limit`. */
   entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
   /**

@@ -69,9 +69,6 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
     (minCost === undefined || entry.cost >= minCost) && (minMs === undefined || entry.totalMs >= minMs);
 }
 
-/** SQL condition of `failed`. */
-export const FAILED_SQL = "ending IN ('failed', 'refused', 'lost')";
-
 /** A name that blocks of entries can have in the table `entry_blocks`. */
 export interface BlockName {
   /** A key of `BLOCK_KINDS`, or `tag`. */

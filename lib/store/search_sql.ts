@@ -6,10 +6,9 @@ import {
   BOUND_COLUMNS,
   type EntryFilter,
   type EntrySearch,
-  FAILED_SQL,
   ORDER_COLUMNS,
 } from "./search.ts";
-import { DAY_MS } from "./days.ts";
+import { DAY_MS, FAILED_SQL } from "./days.ts";
 
 /** A condition or query with its values. The text has a `?` for each of them. */
 export type SqlText = readonly [text: string, ...values: (string | number | bigint)[]];

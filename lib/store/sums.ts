@@ -2,7 +2,8 @@
  * Tables of the sums and blocks that stores make from entries in the background, in order of seq, and the SQL that adds
  * to them.
  */
-import { type SumKind, TIME_STEPS } from "./days.ts";
+import { FAILED_SQL, type SumKind, TIME_STEPS, TOKEN_CLASSES } from "./days.ts";
+import type { UsageBy } from "./ledger.ts";
 
 /** Entries per block. Block 0 has the seqs from 1 to 2,000, block 1 those from 2,001 to 4,000, and so on. */
 export const BLOCK = 2_000;
@@ -28,10 +29,7 @@ export interface SumTable {
 }
 
 /** Columns of counts that every table of sums has. */
-const COUNTS = [
-  ...["requests", "failed", "prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"],
-  ...["completion", "reasoning", "images"],
-];
+export const COUNTS: readonly string[] = ["requests", "failed", ...TOKEN_CLASSES, "images"];
 
 const UPSTREAMS = {
   names: ["key_id", "group_name", "model", "upstream", "price_version", "has_target_price"],
@@ -48,6 +46,30 @@ export const SUM_TABLES: Readonly<Record<SumKind, SumTable>> = {
     names: ["key_id", "group_name", "model", "end_user", "tags"],
     figures: [...COUNTS, "cost", "overrun", "saved"],
   },
+};
+
+/**
+ * The sums per day that are written with the entries. They exist even for days that were pruned before other sums
+ * existed.
+ */
+export const DAYS: SumTable = {
+  table: "days",
+  step: "day",
+  names: ["key_id", "group_name", "model"],
+  figures: [...COUNTS, "cost", "overrun"],
+};
+
+/** Columns of the groupings in tables of sums; an expression for minutes, which none of them has. */
+export const GROUPING_COLUMNS: Readonly<Record<UsageBy, string>> = {
+  key: "key_id",
+  group: "group_name",
+  model: "model",
+  upstream: "upstream",
+  day: "day",
+  hour: "hour",
+  minute: `at / ${TIME_STEPS.minute.ms}`,
+  user: "end_user",
+  tag: "tags",
 };
 
 /** Returns the length of a table's step, in milliseconds. */
@@ -71,7 +93,7 @@ export const BLOCK_KINDS: Readonly<Record<string, string>> = {
   model: "model",
   upstream: "upstream",
   endpoint: "endpoint",
-  problem: `CASE WHEN status <> 200 OR ending IN ('failed', 'refused', 'lost') OR reason IS NOT NULL THEN
+  problem: `CASE WHEN status <> 200 OR ${FAILED_SQL} OR reason IS NOT NULL THEN
     CAST(status AS TEXT) || '\ne:' || ending || '\nr:' || coalesce(reason, '') || '\ng:' || group_name || '\nm:' || model
     || '\nu:' || upstream || '\np:' || endpoint || '\n' END`,
 };

@@ -5,7 +5,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { KeyStore } from "../../lib/store/keys.ts";
 
-const FIXED = mintKey((bytes) => bytes.forEach((_, index) => bytes[index] = index));
+const FIXED = mintKey(Uint8Array.from({ length: 32 }, (_, index) => index));
 
 Deno.test("mintKey() returns a prefix, 256 random bits and a checksum", () => {
   assertEquals(FIXED.slice(0, -6), "sk-sluice-AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8");

@@ -6,7 +6,7 @@ import { parseUsd } from "../../lib/billing/money.ts";
 import { anthropicError, openaiError } from "../../lib/protocols/error_bodies.ts";
 import { dayOf } from "../../lib/store/days.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { BudgetClaim } from "../../lib/store/ledger.ts";
+import type { Spender, Spending } from "../../lib/store/ledger.ts";
 
 function day(text: string): number {
   return dayOf(Date.parse(`${text}T00:00:00Z`));
@@ -109,11 +109,11 @@ Deno.test("readGroupBudgets() reads each configured group budget once, for its p
   const { groups } = parseConfig({
     groups: { a: { budget: { usd: "5", period: "month" } }, b: {}, c: { budget: { usd: "1", period: "total" } } },
   });
-  const claims: BudgetClaim[] = [];
+  const claims: Spender[] = [];
   const ledger = {
-    readAvailable(claim: BudgetClaim): Promise<bigint> {
-      claims.push(claim);
-      return claim.id === "a" ? Promise.reject(new Error("out of reach")) : Promise.resolve(0n);
+    spending(spenders: readonly Spender[]): Promise<Spending[]> {
+      claims.push(...spenders);
+      return spenders[0]?.id === "a" ? Promise.reject(new Error("out of reach")) : Promise.resolve([]);
     },
   };
   await readGroupBudgets({ ledger, config: { groups }, now: NOW });

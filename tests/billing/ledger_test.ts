@@ -5,6 +5,7 @@ import type { Entry, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { entryOf, holdOf } from "./entries.ts";
 import { type Clock, createClock, settle } from "./simulator/clock.ts";
+import { availableIn } from "../support/available.ts";
 
 /** A ledger over a store in memory whose writes can be blocked or made to fail. */
 interface Bench {
@@ -536,9 +537,9 @@ Deno.test("the ledger is healthy after a write while its store has space, and ke
 
 Deno.test("errors of the store become retryable errors", async () => {
   const broken = () => Promise.reject(new Error("connection refused"));
-  const bench = benchOf({ readAvailable: broken, find: broken });
+  const bench = benchOf({ spending: broken, find: broken });
   const claim = { scope: "key", id: "key_a", budget: 1n, since: 0 } as const;
-  for (const call of [() => bench.ledger.readAvailable(claim), () => bench.ledger.find("a")]) {
+  for (const call of [() => availableIn(bench.ledger, claim), () => bench.ledger.find("a")]) {
     const error = await assertRejects(call, GatewayError, "cannot read its ledger");
     assertEquals([error.status, error.retryAfterMs], [503, 1000]);
   }

@@ -13,6 +13,7 @@ import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { type Clock, createClock, settle } from "./simulator/clock.ts";
 import { plainModel } from "../support/plain_model.ts";
+import { availableIn } from "../support/available.ts";
 
 const MODEL = modelSchema.parse(plainModel({
   pricing: { prompt: "0.000000000001", completion: "0.000000000010", input_cache_read: "0" },
@@ -89,7 +90,7 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   assertEquals(meter.limitStatuses(), []);
   await meter.admit(wish());
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
-  assertEquals(await ledger.readAvailable(BUDGET), 6_000n);
+  assertEquals(await availableIn(ledger, BUDGET), 6_000n);
   assertEquals(await remaining(limiter), [4, 700, 1]);
   meter.entry.beginAttempt("first");
   Object.assign(meter.entry, { vendorRequestId: "v1", dropped: ["seed"], outputLimit: { cap: 5 } });
@@ -100,7 +101,7 @@ Deno.test("Meter reserves limits, holds a budget, charges, and releases everythi
   meter.entry.recordFirstOutput();
   assertEquals(await meter.deliver(ANSWER), 320n);
   assertEquals(meter.ended, true);
-  assertEquals(await ledger.readAvailable(BUDGET), 9_680n);
+  assertEquals(await availableIn(ledger, BUDGET), 9_680n);
   // Tokens read from a cache do not count.
   assertEquals(await remaining(limiter), [4, 950, 2]);
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 950, 2]);
@@ -383,7 +384,7 @@ Deno.test("Meter ends once, with the first call", async () => {
       const entry = await store.find("a");
       assertEquals([entry?.ending, entry?.cost], [ending, cost], `${first}, ${second}`);
       assertEquals(both[1], second === "fail" ? undefined : 0n, `${first}, ${second}`);
-      assertEquals(await ledger.readAvailable(BUDGET), 10_000n - cost);
+      assertEquals(await availableIn(ledger, BUDGET), 10_000n - cost);
       assertEquals(await remaining(limiter), [4, first === "fail" ? 1_000 : 950, 2], `${first}, ${second}`);
       assertEquals(await store.holds(), []);
     }
@@ -497,7 +498,7 @@ Deno.test("Meter does not complete an answer whose entry fails, and its hold exp
 
   isAway = false;
   await clock.pass(2_000);
-  assertEquals(await ledger.readAvailable(BUDGET), 10_000n);
+  assertEquals(await availableIn(ledger, BUDGET), 10_000n);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.status, entry?.held], ["failed", 503, 4_000n]);
   assertEquals(entry?.details?.reason, { code: "unavailable", outage: "ledger" });

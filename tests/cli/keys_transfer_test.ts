@@ -127,6 +127,7 @@ Deno.test("keys import rejects conflicts, names them, and adds nothing", () =>
       ]],
       [[head, fresh], ["the file is incomplete: 1 of 3 keys are there"]],
       [[count(1), fresh.slice(0, -9)], ["line 2: "]],
+      [[count(2), "", fresh, "", line({ group: 1 })], ["line 5: group: "]],
       [[count(1), line({ id: "config:ci", created_at: "yesterday", rules: { modles: [] } })], [
         'line 2: id: Expected an id such as "key_FJJUXxbndaOn"',
         'line 2: created_at: Expected a time such as "2026-11-21T04:18:10.907Z"',

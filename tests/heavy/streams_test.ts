@@ -14,6 +14,7 @@ import { type Figure, publish } from "./figures.ts";
 import type { ClientCommand, Seen } from "./streams/clients.ts";
 import type { StreamCounts } from "./streams/upstream.ts";
 import { cpuSeconds, descriptorLimit, weigh, type Weight } from "./streams/weigh.ts";
+import { availableIn } from "../support/available.ts";
 
 /** Streams of one process, and of two together. */
 const ALONE = Number(Deno.env.get("HEAVY_STREAMS") ?? 9_500);
@@ -167,7 +168,7 @@ async function hold({ store: address, streams, start }: Parts): Promise<Record<s
   assertEquals([entries.length, new Set(entries.map(({ id }) => id)).size, seen.ended], [all, all, all]);
   assertEquals([bill, String(bill)], [due, seen.paid]);
   assertEquals(entries.filter(({ ending }) => ending !== "end"), []);
-  const left = await store.ledger.readAvailable({ scope: "group", id: "default", budget: 10n ** 17n, since: 0 });
+  const left = await availableIn(store.ledger, { scope: "group", id: "default", budget: 10n ** 17n, since: 0 });
   assertEquals([await store.ledger.holds(), left], [[], 10n ** 17n - bill]);
   const { ok, differences } = await auditLedger(store.ledger);
   assertEquals([ok, differences], [true, []]);

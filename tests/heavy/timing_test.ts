@@ -99,11 +99,11 @@ function nearAndFar(real: string): (near: boolean) => string {
     Uint8Array.fromBase64(key.slice("sk-sluice-".length, "sk-sluice-".length + 43), { alphabet: "base64url" })
       .subarray(0, SHARED_BYTES)
   );
-  return (near) =>
-    mintKey((target) => {
-      crypto.getRandomValues(target);
-      target.set((near ? nearly : other) ?? []);
-    });
+  return (near) => {
+    const random = crypto.getRandomValues(new Uint8Array(32));
+    random.set((near ? nearly : other) ?? []);
+    return mintKey(random);
+  };
 }
 
 async function withRing(

@@ -108,12 +108,6 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
     assertEquals(await ids("one", "three"), ["one", "three"]);
     assertEquals(await keys.find("three"), key({ id: "three", name: "one", hash: hash("c") }));
   },
-  "tells names of keys by their ids, ended ones too": async (keys) => {
-    for (const letter of "abc") await keys.add(key({ id: letter, name: `name ${letter}`, hash: hash(letter) }));
-    await keys.revoke("b", 2000);
-    assertEquals(await keys.names([]), new Map());
-    assertEquals(await keys.names(["b", "nobody", "a"]), new Map([["a", "name a"], ["b", "name b"]]));
-  },
   "finds keys by their ids, ended ones too": async (keys) => {
     for (const letter of "abc") await keys.add(key({ id: letter, name: `name ${letter}`, hash: hash(letter) }));
     await keys.revoke("b", 2000);

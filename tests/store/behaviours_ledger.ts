@@ -18,6 +18,7 @@ import {
 } from "../../lib/store/ledger.ts";
 import { SHEET } from "../billing/reports/entries.ts";
 import { seeded } from "../support/random.ts";
+import { availableIn } from "../support/available.ts";
 
 /** 2026-11-21, in days since 1970-01-01, and its midnight. */
 export const DAY = 20_778;
@@ -181,7 +182,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.append([cheap, entry({ id: "r2", cost: 2n })]), [false, false]);
     assertEquals(await Promise.all([ledger.append([cheap]), ledger.append([cheap])]), [[false], [false]]);
     assertEquals([await readChain(ledger), await ledger.days(0)], before);
-    assertEquals(await ledger.readAvailable(ofKey(1000n)), 800n);
+    assertEquals(await availableIn(ledger, ofKey(1000n)), 800n);
   },
   "enters what is new of entries that come with others, wherever they stand": async (ledger) => {
     const all = (...ids: string[]) => ids.map((id) => entry({ id }));
@@ -251,9 +252,9 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals([sum?.cost, sum?.overrun], [odd + 4n * LARGEST, odd]);
     assertEquals((await ledger.days(0)).map(({ cost }) => cost), [odd, LARGEST, LARGEST, LARGEST, LARGEST]);
     for (const claim of [ofKey(0n, { since: 0 }), ofGroup(0n, { since: 0 })]) {
-      assertEquals(await ledger.readAvailable(claim), -odd - 4n * LARGEST);
+      assertEquals(await availableIn(ledger, claim), -odd - 4n * LARGEST);
     }
-    assertEquals(await ledger.readAvailable(ofKey(0n, { since: DAY + 3 })), -LARGEST);
+    assertEquals(await availableIn(ledger, ofKey(0n, { since: DAY + 3 })), -LARGEST);
     const amount = LARGEST;
     assertEquals(await ledger.hold(hold({ id: "h", amount, claims: [ofKey(2n * LARGEST, { since: DAY + 9 })] })), {
       held: true,
@@ -264,40 +265,38 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   "gives the last of a budget to one of those who want it at once": async (ledger) => {
     const wishes = Array.from({ length: 50 }, (_, index) => ledger.hold(hold({ id: `r${index}`, amount: 3n })));
     assertEquals((await Promise.all(wishes)).filter(({ held }) => held).length, 33);
-    assertEquals(await ledger.readAvailable(ofKey(100n)), 1n);
+    assertEquals(await availableIn(ledger, ofKey(100n)), 1n);
   },
   "tells who was charged after an entry": async (ledger) => {
-    assertEquals(await ledger.spenders({}), { seq: 0, keys: [], groups: [], users: [] });
-    assertEquals(await ledger.spenders({ after: 0 }), { seq: 0, keys: [], groups: [], users: [] });
+    assertEquals(await ledger.spenders(0), { seq: 0, keys: [], groups: [], users: [] });
     await ledger.append([
       entry({ id: "a", cost: 10n }),
       entry({ id: "b", keyId: "key_2", cost: 1n }),
       entry({ id: "c", keyId: "key_2", group: "other", cost: 1n }),
       failed({ id: "d", keyId: "key_3" }),
     ]);
-    const sorted = async (from: { after?: number }) => {
-      const { seq, keys, groups } = await ledger.spenders(from);
+    const sorted = async (after: number) => {
+      const { seq, keys, groups } = await ledger.spenders(after);
       return [seq, keys.sort(), groups.sort()];
     };
-    assertEquals(await sorted({}), [4, [], []]);
-    assertEquals(await sorted({ after: 0 }), [4, ["key_1", "key_2"], ["default", "other"]]);
-    assertEquals(await sorted({ after: 2 }), [4, ["key_2"], ["other"]]);
-    assertEquals(await sorted({ after: 3 }), [4, [], []]);
+    assertEquals(await sorted(0), [4, ["key_1", "key_2"], ["default", "other"]]);
+    assertEquals(await sorted(2), [4, ["key_2"], ["other"]]);
+    assertEquals(await sorted(3), [4, [], []]);
   },
   "keeps as many periods apart as it is asked for": async (ledger) => {
     await ledger.append([entry({ id: "a", cost: 10n })]);
     const since = Array.from({ length: 30 }, (_, day) => DAY - day);
-    for (const day of since) assertEquals(await ledger.readAvailable(ofKey(100n, { since: day })), 90n);
+    for (const day of since) assertEquals(await availableIn(ledger, ofKey(100n, { since: day })), 90n);
     await ledger.append([entry({ id: "b", cost: 5n })]);
-    for (const day of since) assertEquals(await ledger.readAvailable(ofKey(100n, { since: day })), 85n);
+    for (const day of since) assertEquals(await availableIn(ledger, ofKey(100n, { since: day })), 85n);
   },
   "holds once for a request, however often it is asked": async (ledger) => {
     assertEquals(await ledger.hold(hold()), { held: true });
     assertEquals(await ledger.hold(hold()), { held: true });
-    assertEquals(await ledger.readAvailable(ofKey(100n)), 40n);
+    assertEquals(await availableIn(ledger, ofKey(100n)), 40n);
     await ledger.append([failed()]);
     await assertRejects(() => ledger.hold(hold()), RangeError, "in the ledger already");
-    assertEquals(await ledger.readAvailable(ofKey(100n)), 100n);
+    assertEquals(await availableIn(ledger, ofKey(100n)), 100n);
   },
 
   "voids a hold whose lease is over, and enters its request as lost": async (ledger) => {
@@ -308,7 +307,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.expire(leaseUntil), ["r1"]);
     assertEquals(await ledger.expire(leaseUntil), []);
     assertEquals((await ledger.holds()).map(({ id }) => id), ["r2"]);
-    assertEquals(await ledger.readAvailable(ofKey(100n)), 90n);
+    assertEquals(await availableIn(ledger, ofKey(100n)), 90n);
     const kept = await ledger.find("r1");
     const { tokens } = failed();
     const lost = {
@@ -331,17 +330,17 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals((await ledger.holds()).map(({ id }) => id), ["r2"]);
     assertEquals(await ledger.expire(hold().leaseUntil + 100), ["r2"]);
     assertEquals((await readChain(ledger)).map(({ id }) => id), ["r2"]);
-    assertEquals(await ledger.readAvailable(ofKey(100n)), 100n);
+    assertEquals(await availableIn(ledger, ofKey(100n)), 100n);
   },
   "never charges or renews a void hold": async (ledger) => {
     const { leaseUntil } = hold();
     await ledger.hold(hold());
     await ledger.expire(leaseUntil);
     await ledger.renew(["r1"], leaseUntil + 1000);
-    assertEquals([await ledger.holds(), await ledger.readAvailable(ofKey(100n))], [[], 100n]);
+    assertEquals([await ledger.holds(), await availableIn(ledger, ofKey(100n))], [[], 100n]);
     assertEquals(await ledger.append([entry()]), [false]);
     assertEquals((await ledger.find("r1"))?.ending, "lost");
-    assertEquals(await ledger.readAvailable(ofKey(100n)), 100n);
+    assertEquals(await availableIn(ledger, ofKey(100n)), 100n);
     await assertRejects(() => ledger.hold(hold()), RangeError);
   },
   "gives an entry or a loss to a request, whichever is first, when both come at once": async (ledger) => {
@@ -556,7 +555,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await ledger.find("old7"), undefined);
     assertEquals((await ledger.find("late"))?.seq, 1202);
     assertEquals(await ledger.days(0), sums);
-    assertEquals(await ledger.readAvailable(ofKey(0n, { since: 0 })), -120_200n);
+    assertEquals(await availableIn(ledger, ofKey(0n, { since: 0 })), -120_200n);
   },
   "prunes entries from the future with the older ones that follow them": async (ledger) => {
     const at = (day: number) => MIDNIGHT + (day - DAY) * 24 * HOUR;
@@ -666,10 +665,10 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       { charged: 0n, held: 0n },
     ]);
     assertEquals(await ask("j", claims("u"), { amount: 51n }), [50n, 0n]);
-    assertEquals(await ledger.readAvailable(ofUser("u")), 50n);
+    assertEquals(await availableIn(ledger, ofUser("u")), 50n);
     await ledger.expire(Number.MAX_SAFE_INTEGER);
     assertEquals(await ledger.spending(claims("v")), [{ charged: 0n, held: 0n }]);
-    const { users } = await ledger.spenders({ after: 0 });
+    const { users } = await ledger.spenders(0);
     assertEquals(users.toSorted((a, b) => a.user < b.user ? -1 : 1), [
       { keyId: "key_1", user: "", refused: false },
       { keyId: "key_1", user: "u", refused: false },
@@ -794,7 +793,7 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
       entered.push(...over.map(({ id, at, keyId, group }) => failed({ id, at, keyId, group })));
       open = open.filter((each) => !over.includes(each));
     }
-    for (const claim of claims) assertEquals(await ledger.readAvailable(claim), leftOf(claim).left);
+    for (const claim of claims) assertEquals(await availableIn(ledger, claim), leftOf(claim).left);
     const amounts = await ledger.spending(claims);
     for (const [index, { budget }] of claims.entries()) {
       const { charged = 0n, held = 0n } = amounts[index] ?? {};

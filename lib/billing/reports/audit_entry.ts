@@ -2,8 +2,8 @@
 import { messageOf } from "../../errors.ts";
 import { formatUsd, parseUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
-import { listPostings, recomputeCharge } from "../ledger_postings.ts";
-import { inputTokensOf, type KeptEntry } from "../../store/ledger.ts";
+import { type Charge, computeCharge } from "../price.ts";
+import { type Entry, inputTokensOf, type KeptEntry } from "../../store/ledger.ts";
 
 /** A problem of an entry. */
 export interface EntryFault {
@@ -22,13 +22,23 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     if (cost !== entry.cost) faults.push(amountFault("cost", { stored: entry.cost, computed: cost }));
     if (overrun !== entry.overrun) faults.push(amountFault("overrun", { stored: entry.overrun, computed: overrun }));
     faults.push(...imageFaults(entry), ...contextTierFaults(entry));
-    // These two throw for invalid amounts.
-    listPostings(entry);
+    // Throws for an invalid amount.
     parseUsd(entry.details?.upstream_usd ?? "0");
   } catch (error) {
     faults.push({ kind: "cost", message: messageOf(error) });
   }
   return faults;
+}
+
+/**
+ * Recomputes cost and overrun of an entry from its tokens, extras, prices and hold. An entry without prices costs 0.
+ * @throws {RangeError} for invalid tokens or prices
+ */
+export function recomputeCharge(
+  { tokens, details, sheet, held }: Pick<Entry, "tokens" | "details" | "sheet" | "held">,
+): Charge {
+  if (sheet === undefined) return { cost: 0n, overrun: 0n };
+  return computeCharge({ tokens, sheet, extras: details?.extras, held });
 }
 
 function amountFault(what: string, { stored, computed }: { stored: bigint; computed: bigint }): EntryFault {

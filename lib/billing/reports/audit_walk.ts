@@ -35,7 +35,7 @@ export class EntryWalk {
   readonly #findings: Findings;
   /** Seq of the last entry that was read. */
   #seq: number;
-  /** Check sum of the last entry; `undefined` if it was unreadable. */
+  /** Checksum of the last entry; `undefined` if it was unreadable. */
   #previousCheck: number | undefined;
   #entryCount = 0;
   #first: KeptEntry | undefined;

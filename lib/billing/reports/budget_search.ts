@@ -9,7 +9,7 @@ import { type BudgetedKey, budgetStates, linesOfKeys, listBudgets, userBudgetOfK
 import type { BudgetLine } from "./schemas.ts";
 import { endUserName } from "../end_user_name.ts";
 import { ReportQueryError } from "./report_errors.ts";
-import { findFilterKey } from "./usage_filter.ts";
+import { findFilterKey, readCount, readOneOf } from "./usage_filter.ts";
 
 /** Number of end users in a result: by default, and at most. */
 const DEFAULT_USERS = 20;
@@ -49,8 +49,8 @@ export async function findBudgets(
 ): Promise<BudgetLine[]> {
   const { group } = texts;
   const user = texts.user === undefined ? undefined : endUserName(texts.user);
-  const scope = readScope(texts);
-  const limit = readLimit(texts);
+  const scope = readOneOf(texts.scope, "scope", SCOPES);
+  const limit = readCount(texts.limit, "limit", { min: 1, max: MAX_USERS }) ?? DEFAULT_USERS;
   if (group !== undefined && !Object.hasOwn(parts.config.groups, group)) {
     throw new ReportQueryError(`Cannot find group "${group}": it is not configured`, "group");
   }
@@ -125,17 +125,4 @@ async function linesOfUsers(
     const state = states[index];
     return state === undefined ? [] : [{ scope: "user", id, name, group, user, ...state }];
   });
-}
-
-function readScope({ scope }: BudgetTexts): typeof SCOPES[number] | undefined {
-  if (scope === undefined) return undefined;
-  const found = SCOPES.find((name) => name === scope);
-  if (found !== undefined) return found;
-  throw new ReportQueryError(`Cannot find scope "${scope}": expected one of ${SCOPES.join(", ")}`, "scope");
-}
-
-function readLimit({ limit }: BudgetTexts): number {
-  if (limit === undefined) return DEFAULT_USERS;
-  if (/^[1-9]\d{0,3}$/.test(limit) && Number(limit) <= MAX_USERS) return Number(limit);
-  throw new ReportQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MAX_USERS}`, "limit");
 }

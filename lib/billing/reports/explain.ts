@@ -1,6 +1,6 @@
 /** Explains one request and its price line by line. */
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
-import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
+import { costOfExtras, PRICE_CLASSES, unitPrices } from "../price.ts";
 import type { EntryDetails, Hold, KeptEntry, LedgerStore } from "../../store/ledger.ts";
 import { whyText } from "./reason_text.ts";
 import type { EndedRequest, Explanation, RequestNames, RunningRequest } from "./request_schemas.ts";
@@ -84,7 +84,7 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     })),
     sum_usd: formatUsd(sum),
     held_usd: formatUsd(held),
-    released_usd: formatUsd(released(entry)),
+    released_usd: formatUsd(held > cost ? held - cost : 0n),
     overrun_usd: formatUsd(overrun),
     charged_usd: formatUsd(cost),
     upstream_usd: entry.details?.upstream_usd ?? null,
@@ -103,8 +103,8 @@ function savedByCache({ sheet, tokens }: KeptEntry): string | null {
   const used = (["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const)
     .filter((name) => tokens[name] > 0);
   if (sheet === undefined || used.length === 0) return null;
-  const saved = used.map((name) => BigInt(tokens[name]) * (unitPrice(sheet, "prompt") - unitPrice(sheet, name)));
-  return formatUsd(saved.reduce((sum, amount) => sum + amount));
+  const prices = unitPrices(sheet);
+  return formatUsd(used.reduce((sum, name) => sum + BigInt(tokens[name]) * (prices.prompt - prices[name]), 0n));
 }
 
 /** Returns the cost of each class of tokens and of each extra, without those that were not used. */
@@ -112,9 +112,10 @@ function amountsOf(
   { sheet, tokens, details }: KeptEntry,
 ): { name: string; count: number; price: string; amount: Amount }[] {
   if (sheet === undefined) return [];
+  const prices = unitPrices(sheet);
   const all = PRICE_CLASSES.map((name) => {
     const count = tokens[name];
-    return { name: name as string, count, price: sheet[name], amount: BigInt(count) * unitPrice(sheet, name) };
+    return { name: name as string, count, price: sheet[name], amount: BigInt(count) * prices[name] };
   });
   for (const extra of details?.extras ?? []) {
     const { item: name, count, price } = extra;
@@ -135,11 +136,6 @@ function explainHold(hold: Hold, keyName: string | undefined): RunningRequest {
     endpoint: hold.endpoint,
     held_usd: formatUsd(hold.amount),
   };
-}
-
-/** Returns the unspent part of the held amount; 0 if nothing was held. */
-function released({ held, cost }: KeptEntry): Amount {
-  return held > cost ? held - cost : 0n;
 }
 
 /** Says in one clause why a request cost nothing; `null` if it cost something. */

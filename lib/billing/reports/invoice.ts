@@ -2,7 +2,7 @@
 import { counted } from "../../text.ts";
 import { messageOf } from "../../errors.ts";
 import { isObject, type Json, parseJson } from "../../json/mod.ts";
-import { type Amount, formatUsd, parseUsd } from "../money.ts";
+import { type Amount, type Factor, formatUsd, parseUsd } from "../money.ts";
 import { PRICE_CLASSES } from "../price.ts";
 import { DAY_MS, dayName, dayOf } from "../../store/days.ts";
 import type { Period } from "./period.ts";
@@ -21,12 +21,6 @@ export interface Invoice {
   /** True if its lines are for single days; if not, `day` is empty. */
   byDay: boolean;
   rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
-}
-
-/** Relative tolerance in percent: `digits` divided by 10 to the power of `decimals`. */
-export interface Tolerance {
-  digits: bigint;
-  decimals: number;
 }
 
 /** A figure of the ledger and of the invoice; amounts are decimal strings of USD. */
@@ -119,8 +113,8 @@ function readValue(name: Invoiced, { text, line }: { text: string; line: number 
   throw new RangeError(`Cannot read line ${line} of the invoice: ${name} is "${text}", expected ${expected}`);
 }
 
-/** Reads a percentage such as `0.1%`. @throws {RangeError} for any other text */
-export function readTolerance(text: string): Tolerance {
+/** Reads a relative tolerance in percent, such as `0.1%`. @throws {RangeError} for any other text */
+export function readTolerance(text: string): Factor {
   const [, integer, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?%$/.exec(text) ?? [];
   if (integer === undefined) {
     throw new RangeError(`Cannot read the tolerance "${text}": expected a percentage, such as 0.1%`);
@@ -202,7 +196,7 @@ export function requireDays({ byDay, rows }: Invoice, { since, until }: Period):
 /** Compares sums with an invoice, for each model that either of them has, and by day if the invoice has days. */
 export function compareInvoice(
   sums: readonly UpstreamSum[],
-  { invoice, tolerance }: { invoice: Invoice; tolerance: Tolerance },
+  { invoice, tolerance }: { invoice: Invoice; tolerance: Factor },
 ): ComparedLine[] {
   const rows = new Map<string, { day: string; model: string; ours: Values; invoiced: Values }>();
   const rowOf = (day: string, model: string) => {
@@ -255,7 +249,7 @@ function valueOf({ tokens, images, upstreamCost }: UpstreamSum, what: Invoiced):
 
 function isWithin(
   difference: Amount,
-  { invoiceValue, tolerance }: { invoiceValue: Amount; tolerance: Tolerance },
+  { invoiceValue, tolerance }: { invoiceValue: Amount; tolerance: Factor },
 ): boolean {
   const size = difference < 0n ? -difference : difference;
   return size * 100n * 10n ** BigInt(tolerance.decimals) <= tolerance.digits * invoiceValue;

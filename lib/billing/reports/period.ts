@@ -1,6 +1,7 @@
 /** Reads the period of a report, which is given as times, spans back from now, or a name. */
 import { parseDuration, parseMoment } from "../../store/times.ts";
-import { DAY_MS } from "../../store/days.ts";
+import { DAY_MS, dayOf } from "../../store/days.ts";
+import { periodStart } from "../budgets.ts";
 
 /** A period in Unix milliseconds; `until` is exclusive. */
 export interface Period {
@@ -27,7 +28,7 @@ export function readPeriod(texts: PeriodTexts, now: number): Period {
     throw new RangeError("Cannot use a named period together with a beginning or an end");
   }
   const since = texts.since === undefined ? startOfMonth(now) : readPast(texts.since, now);
-  const until = texts.until === undefined ? startOfDay(now) + DAY_MS : readPast(texts.until, now);
+  const until = texts.until === undefined ? (dayOf(now) + 1) * DAY_MS : readPast(texts.until, now);
   if (until > since) return { since, until };
   throw new RangeError(
     `Cannot sum up: the period ends at ${new Date(until).toISOString()}, but begins at ${
@@ -38,7 +39,7 @@ export function readPeriod(texts: PeriodTexts, now: number): Period {
 
 /** Reads a whole day or month (UTC), which may lie partly in the future. @throws {RangeError} for an unknown name */
 function readNamedPeriod(name: string, now: number): Period {
-  const today = startOfDay(now);
+  const today = dayOf(now) * DAY_MS;
   if (name === "today") return { since: today, until: today + DAY_MS };
   if (name === "yesterday") return { since: today - DAY_MS, until: today };
   if (name === "last-month") return { since: startOfMonth(startOfMonth(now) - 1), until: startOfMonth(now) };
@@ -58,11 +59,6 @@ function readPast(text: string, now: number): number {
   return /^\d+[a-z]$/.test(text) ? now - parseDuration(text) : parseMoment(text, now);
 }
 
-function startOfDay(at: number): number {
-  return at - at % DAY_MS;
-}
-
 function startOfMonth(at: number): number {
-  const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+  return periodStart("month", at) * DAY_MS;
 }

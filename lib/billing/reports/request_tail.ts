@@ -1,7 +1,8 @@
 /** Follows the ledger: reads the requests that match a filter as they are entered. */
 import type { EntryFilter } from "../../store/search.ts";
-import { readFilter, readNew, readSeq, type RequestParts, type RequestTexts, requireConfigured } from "./requests.ts";
+import { readFilter, readNew, type RequestParts, type RequestTexts, requireConfigured } from "./requests.ts";
 import type { RequestLine } from "./request_schemas.ts";
+import { readCount } from "./usage_filter.ts";
 
 /** Names of the parameters of a tail. */
 export const TAIL_PARAMETERS = [
@@ -34,7 +35,7 @@ export class RequestTail {
     requireConfigured(filter, parts.config);
     const end = await parts.ledger.lastSeq();
     // The ledger of a restored backup may be shorter than the one from which `after_seq` is.
-    return new RequestTail(parts, filter, Math.min(readSeq(texts) ?? end, end));
+    return new RequestTail(parts, filter, Math.min(readCount(texts.after_seq, "after_seq") ?? end, end));
   }
 
   /** Seq of the last entry that was read, whether it matched the filter or not. */

@@ -16,7 +16,7 @@ import { ReportQueryError } from "./report_errors.ts";
 import { whyText } from "./reason_text.ts";
 import type { RequestLine, RequestPage } from "./request_schemas.ts";
 import { keyNames } from "./usage.ts";
-import { readUsageFilter, requireKnown } from "./usage_filter.ts";
+import { readCount, readOneOf, readUsageFilter, requireKnown } from "./usage_filter.ts";
 
 /** Page size: default and maximum. */
 const DEFAULT_LIMIT = 50;
@@ -55,7 +55,7 @@ export function requestCells(line: RequestLine): string[] {
 /** The sources of requests, keys and the configuration. */
 export interface RequestParts {
   ledger: Pick<LedgerStore, "search" | "entries" | "lastSeq">;
-  keys: Pick<KeyStore, "find" | "names">;
+  keys: Pick<KeyStore, "find" | "findIds">;
   config: Pick<Config, "keys" | "groups" | "models" | "upstreams">;
 }
 
@@ -71,11 +71,10 @@ export async function findRequests(
   texts: RequestTexts,
   { now, signal }: { now: number; signal?: AbortSignal },
 ): Promise<RequestPage> {
-  const order = readOrder(texts);
+  const order = readOneOf(texts.sort, "sort", ORDERS) ?? "time";
   const { at, after } = readCursor(texts, order) ?? { at: now, after: undefined };
   const filter = await readFilter(texts, parts, at);
-  const limit = readCount(texts, "limit", MAX_LIMIT) ?? DEFAULT_LIMIT;
-  if (limit === 0) throw new ReportQueryError("Cannot use limit 0: expected at least 1", "limit");
+  const limit = readCount(texts.limit, "limit", { min: 1, max: MAX_LIMIT }) ?? DEFAULT_LIMIT;
   const { ledger } = parts;
   if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
   // Read before the search, so that a following search with `after_seq` finds all entries made meanwhile.
@@ -101,7 +100,8 @@ async function findNew(
   if (excluded !== undefined) {
     throw new ReportQueryError(`Cannot use "${excluded}" together with "after_seq"`, excluded);
   }
-  const { data, last_seq } = await readNew(parts, { filter, limit, after: readSeq(texts) ?? 0 });
+  const after = readCount(texts.after_seq, "after_seq") ?? 0;
+  const { data, last_seq } = await readNew(parts, { filter, limit, after });
   if (data.length === 0) requireConfigured(filter, parts.config);
   return { object: "list", data, next: null, last_seq };
 }
@@ -117,11 +117,6 @@ export async function readNew(
   // Entries beyond the limit belong to the next page.
   const last = page.length < matching.length ? page.at(-1) : entries.at(-1);
   return { data: await linesOf(page, parts), last_seq: last?.seq ?? after };
-}
-
-/** Reads `after_seq`, the seq after which requests are new. @throws {ReportQueryError} for any other text */
-export function readSeq(texts: Pick<RequestTexts, "after_seq">): number | undefined {
-  return readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER);
 }
 
 /**
@@ -166,11 +161,11 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
 /** Reads the filter of a search. @throws {ReportQueryError} for parameters that cannot be read */
 export async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
   const { upstream, failed } = texts;
-  const minMs = readCount(texts, "min_ms", Number.MAX_SAFE_INTEGER);
+  const minMs = readCount(texts.min_ms, "min_ms");
   const minCost = readAmount(texts);
   const status = readStatus(texts);
-  const endpoint = readOneOf(texts, "endpoint", METERED_ENDPOINTS);
-  const reason = readOneOf(texts, "reason", [...REASON_CODES, "lost"]);
+  const endpoint = readOneOf(texts.endpoint, "endpoint", METERED_ENDPOINTS);
+  const reason = readOneOf(texts.reason, "reason", [...REASON_CODES, "lost"]);
   if (failed !== undefined && failed !== "true") {
     throw new ReportQueryError(`Cannot read failed "${failed}": expected true`, "failed");
   }
@@ -203,18 +198,6 @@ function readStatus({ status }: RequestTexts): EntryFilter["status"] {
   throw new ReportQueryError(`Cannot read status "${status}": expected one such as 429, or 4xx`, "status");
 }
 
-function readOneOf<T extends string>(
-  texts: RequestTexts,
-  name: "endpoint" | "reason",
-  known: readonly T[],
-): T | undefined {
-  const text = texts[name];
-  if (text === undefined) return undefined;
-  const found = known.find((value) => value === text);
-  if (found !== undefined) return found;
-  throw new ReportQueryError(`Cannot find ${name} "${text}"; known: ${known.join(", ")}`, name);
-}
-
 function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
   if (text === undefined) return undefined;
   try {
@@ -230,20 +213,7 @@ function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
   }
 }
 
-function readCount(texts: RequestTexts, name: "limit" | "min_ms" | "after_seq", max: number): number | undefined {
-  const text = texts[name];
-  if (text === undefined) return undefined;
-  if (/^\d+$/.test(text) && Number(text) <= max) return Number(text);
-  throw new ReportQueryError(`Cannot read ${name} "${text}": expected a whole number up to ${max}`, name);
-}
-
 const ORDERS: readonly EntryOrder[] = ["time", "cost", "duration"];
-
-function readOrder({ sort = "time" }: RequestTexts): EntryOrder {
-  const order = ORDERS.find((name) => name === sort);
-  if (order !== undefined) return order;
-  throw new ReportQueryError(`Cannot sort by "${sort}": expected one of ${ORDERS.join(", ")}`, "sort");
-}
 
 /**
  * Parses a cursor: the order, the value and seq of the last request of the page, and the time of the first page, from

@@ -1,7 +1,7 @@
 /** Usage over time, grouped by model, key, group or upstream. */
 import { compareValues } from "../../compare_values.ts";
-import { addFigures, noFigures, type SumFigures, TIME_STEPS } from "../../store/days.ts";
-import type { LedgerStore } from "../../store/ledger.ts";
+import { addFigures, noFigures, TIME_STEPS } from "../../store/days.ts";
+import type { LedgerStore, SumFigures } from "../../store/ledger.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
 

@@ -27,12 +27,12 @@ export const USAGE_BY = ["key", "group", "model", "day", "user", "tag"] as const
 /** The sources of sums, keys and the configuration. */
 export interface UsageParts {
   ledger: Pick<LedgerStore, "usage" | "start">;
-  keys: Pick<KeyStore, "names">;
+  keys: Pick<KeyStore, "findIds">;
   config: Pick<Config, "keys" | "groups" | "models">;
 }
 
-/** Names of keys that are read at a time. */
-const NAMES_PER_READ = 500;
+/** Keys that are read at a time. */
+const KEYS_PER_READ = 500;
 
 /** Options of a bill. */
 export interface UsageReportQuery extends UsageQuery {
@@ -139,9 +139,9 @@ export async function keyNames(
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map(config.keys.map(({ name }) => [`config:${name}`, name]));
   names.set(TEST_KEY_ID, TEST_KEY_NAME);
-  for (let at = 0; at < ids.length; at += NAMES_PER_READ) {
+  for (let at = 0; at < ids.length; at += KEYS_PER_READ) {
     if (at > 0) await yieldToEventLoop();
-    for (const [id, name] of await keys.names(ids.slice(at, at + NAMES_PER_READ))) names.set(id, name);
+    for (const { id, name } of await keys.findIds(ids.slice(at, at + KEYS_PER_READ))) names.set(id, name);
   }
   return names;
 }

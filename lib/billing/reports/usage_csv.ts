@@ -1,4 +1,4 @@
-/** Writes bills, sums by upstream, and comparisons with invoices as CSV. Amounts are exact. */
+/** Writes bills and sums by upstream as CSV, and makes the rows of comparisons with invoices. Amounts are exact. */
 import { formatUsd } from "../money.ts";
 import { dayName, TOKEN_CLASSES } from "../../store/days.ts";
 import { csvText } from "../../csv.ts";
@@ -55,11 +55,6 @@ export function upstreamCsv(sums: readonly UpstreamSum[]): string {
       ...[sum.upstreamCost, sum.cost, sum.cost - sum.upstreamCost].map(formatUsd),
     ]),
   ]);
-}
-
-/** Writes a comparison with an invoice as CSV. */
-export function comparedCsv(lines: readonly ComparedLine[]): string {
-  return csvText(comparedRows(lines));
 }
 
 /** Returns the rows of a comparison, the header first. They have days if the invoice has days. */

@@ -54,6 +54,31 @@ export async function findFilterKey(nameOrId: string, { keys, config }: FilterPa
   throw new ReportQueryError(`Cannot find key "${nameOrId}": there is no key with this name or id`, "key");
 }
 
+/**
+ * Reads a parameter that is one of some words; `undefined` without it.
+ * @throws {ReportQueryError} for any other text
+ */
+export function readOneOf<Word extends string>(
+  text: string | undefined,
+  param: string,
+  known: readonly Word[],
+): Word | undefined {
+  const found = known.find((word) => word === text);
+  if (text === undefined || found !== undefined) return found;
+  throw new ReportQueryError(`Cannot read ${param} "${text}": expected one of ${known.join(", ")}`, param);
+}
+
+/** Reads a parameter that is a whole number; `undefined` without it. @throws {ReportQueryError} for any other text */
+export function readCount(
+  text: string | undefined,
+  param: string,
+  { min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {},
+): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+  throw new ReportQueryError(`Cannot read ${param} "${text}": expected a whole number from ${min} to ${max}`, param);
+}
+
 /** Checks that the group and the model of a filter without results are configured. @throws {ReportQueryError} if not */
 export function requireKnown({ group, model }: UsageFilter, config: Pick<Config, "groups" | "models">): void {
   if (group !== undefined && !Object.hasOwn(config.groups, group)) {

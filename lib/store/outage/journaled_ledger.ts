@@ -72,7 +72,6 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     },
     append: (newEntries) => entries.append(newEntries),
     hold: (hold) => reach.ask(() => ledger.hold(hold)),
-    readAvailable: (claim) => reach.ask(() => ledger.readAvailable(claim)),
     spending: (spenders) => reach.ask(() => ledger.spending(spenders)),
     renew: (ids, leaseUntil) => reach.ask(() => ledger.renew(ids, leaseUntil)),
     release: (ids) => reach.ask(() => ledger.release(ids)),
@@ -80,7 +79,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
       entries.waiting > 0 || reach.upMs < leaseMs ? Promise.resolve([]) : reach.ask(() => ledger.expire(now)),
     holds: () => reach.askLong(() => ledger.holds()),
     find: (id) => reach.ask(() => ledger.find(id)),
-    spenders: (from) => reach.askLong(() => ledger.spenders(from)),
+    spenders: (after) => reach.askLong(() => ledger.spenders(after)),
     entries: (from) => reach.askLong(() => ledger.entries(from)),
     entriesWithin: (span) => reach.askLong(() => ledger.entriesWithin(span)),
     durations: (spans, signal) => reach.askLong(() => ledger.durations(spans, signal)),
@@ -165,16 +164,14 @@ class EntryWriter {
     } catch (cause) {
       if (!isRefused(cause)) throw cause;
     }
-    const [entry, ...others] = entries;
-    if (entry === undefined) return [];
-    if (others.length === 0) {
-      await journal.putAside(entries);
-      this.#parts.log({ level: "error", event: "journal_entry_refused", request_id: entry.id });
-      return [true];
+    if (entries.length > 1) {
+      const isNew: boolean[] = [];
+      for (const single of entries) isNew.push(...await this.#replayBatch(journal, [single]));
+      return isNew;
     }
-    const isNew: boolean[] = [];
-    for (const single of entries) isNew.push(...await this.#replayBatch(journal, [single]));
-    return isNew;
+    await journal.putAside(entries);
+    this.#parts.log({ level: "error", event: "journal_entry_refused", request_id: entries[0]?.id });
+    return [true];
   }
 }
 

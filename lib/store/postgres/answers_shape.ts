@@ -12,11 +12,12 @@ CREATE TABLE answer_claims (
   PRIMARY KEY (scope, key)
 );
 
--- What is added up stays the same until the caller's transaction ends.
+-- Keeps the sum of the bytes unchanged until the caller's transaction ends.
 CREATE FUNCTION lock_answer_bytes() RETURNS void LANGUAGE sql
 AS $$ SELECT pg_advisory_xact_lock(1907354411, 0) $$;
 
--- Takes a request for a holder, or tells who has it; from one whose time is over, only where it is the one named.
+-- Claims a request for a holder, or returns the claim of another holder. Takes over an expired claim only from
+-- the holder "after".
 CREATE FUNCTION claim_request(
   of_scope text, of_key text, of_hash text, of_holder text, for_ms double precision, after text
 ) RETURNS TABLE (other_hash text, other_holder text, is_over boolean) LANGUAGE plpgsql AS $$
@@ -56,7 +57,7 @@ CREATE TABLE answers (
   body bytea,
   PRIMARY KEY (scope, key)
 );
--- Images do not get smaller.
+-- Images cannot be compressed further.
 ALTER TABLE answers ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX answers_by_age ON answers (done_at);
 CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;
@@ -85,7 +86,7 @@ END $$;
  * answers of others. It locks in the order of `put_answer`, so that the two cannot deadlock.
  */
 export const ANSWER_SHARES_STEP = `
--- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.
+-- Nodes that prune at the same time skip each other's rows. Returns whether there may be more to delete.
 CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -111,7 +112,7 @@ BEGIN
   END IF;
   SELECT coalesce(sum(bytes), 0) - most_bytes INTO excess_bytes FROM answers WHERE body IS NOT NULL;
   IF excess_bytes > 0 THEN
-    -- A body goes where those before it do not free enough.
+    -- Drops a body if the older ones do not free enough bytes.
     WITH dropped AS (
       UPDATE answers SET body = NULL WHERE (scope, key) IN (
         SELECT scope, key FROM (

@@ -179,7 +179,7 @@ export class Changes {
     return this.#polling ??= this.#run();
   }
 
-  /** Reads changes, a second time on a new connection if the first failed: a lost connection is no outage. */
+  /** Reads changes, a second time on a new connection if the first failed: a lost connection is not an outage. */
   async #readChangesTwice(): Promise<void> {
     try {
       await this.#readChanges();

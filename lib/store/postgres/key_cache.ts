@@ -4,7 +4,6 @@ import type { ChangeOrigin } from "../operators.ts";
 import { type Changes, READ_TIMEOUT_MS } from "./changes.ts";
 import { inTime } from "../outage/reachability.ts";
 import { isOutOfReach } from "./client.ts";
-import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
 /** Age of the change feed above which cached keys are read again, in milliseconds. */
@@ -15,6 +14,10 @@ const MAX_KEYS = 100_000;
 
 /** Maximum number of cached unknown hashes; the oldest are evicted. */
 const MAX_UNKNOWN = 1_000;
+
+/** Maximum number of concurrent reads of unknown keys, and of waiting ones. */
+const MAX_CONCURRENT = 32;
+const MAX_WAITING = 10_000;
 
 /** Dependencies of the cache. */
 export interface KeyCacheParts {
@@ -282,4 +285,34 @@ function validKey(record: KeyRecord | undefined, { hash, now }: KeyLookup): KeyR
 
 function outOfReach(): Error {
   return new Error("Cannot read the key: the database is unreachable");
+}
+
+/**
+ * Creates a function that runs reads of unknown keys in order, a bounded number of them at a time, so that a flood of
+ * them does not delay other reads. It rejects if too many reads wait already.
+ */
+function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  async function acquireSlot(): Promise<void> {
+    if (running < MAX_CONCURRENT) {
+      running++;
+      return;
+    }
+    if (waiting.length >= MAX_WAITING) throw new Error("Cannot read the key: too many unknown keys are being read");
+    // A caller that ends passes its slot to the next one.
+    await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+
+  return async (work) => {
+    await acquireSlot();
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
 }

@@ -3,7 +3,7 @@ import { type KeyRow, toKeyRecord } from "../key_row.ts";
 import type { KeyRecord, KeyStore } from "../keys.ts";
 import { type ChangeAction, type ChangeOrigin, keyChange } from "../operators.ts";
 import type { Connection, Sql } from "./client.ts";
-import { isStorableText } from "./ledger_texts.ts";
+import { isStorableText, textArray } from "./ledger_texts.ts";
 import { insertChange } from "./operators.ts";
 
 /** A row of `keys` with the number of its last change. */
@@ -49,15 +49,8 @@ export function openPostgresKeys(sql: Sql): KeyStore {
       return row === undefined ? undefined : toKeyRecord(row);
     },
     async findIds(ids) {
-      const rows = await sql<KeyRow[]>`
-        SELECT * FROM keys WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))`;
+      const rows = await sql<KeyRow[]>`SELECT * FROM keys WHERE id = ANY (${textArray(sql, ids)})`;
       return rows.map(toKeyRecord);
-    },
-    async names(ids) {
-      const rows = await sql<Pick<KeyRow, "id" | "name">[]>`
-        SELECT id, name FROM keys
-        WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))`;
-      return new Map(rows.map(({ id, name }) => [id, name]));
     },
     change: (id, { disabled, group, rules, expiresAt, seen }, origin) =>
       changeKey(sql, { id, action: "change_key", origin }, async (tx) => {

@@ -5,7 +5,7 @@ import { lostEntry } from "../sqlite/accounts.ts";
 import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { Sql } from "./client.ts";
-import { createServerClock } from "./ledger_clock.ts";
+import { measureClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 import {
@@ -18,8 +18,8 @@ import {
   readSpenders,
 } from "./ledger_rows.ts";
 import { searchEntries } from "./ledger_search.ts";
-import { readDays, readLeft, readSpending } from "./ledger_sums.ts";
-import { assertEntryTexts, assertInstant, isStorableText } from "./ledger_texts.ts";
+import { readDays, readSpending } from "./ledger_sums.ts";
+import { assertEntryTexts, assertInstant, isStorableText, textArray } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
 import { readSumsOfStep, readUpstreamDays, readUsage } from "./usage.ts";
 import { pruneSums, pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
@@ -62,14 +62,14 @@ export function openPostgresLedger(
 ): LedgerStore {
   const offset = now() - monotonic();
   const steadyNow = () => Math.floor(offset + monotonic());
-  const clock = createServerClock(sql, { now: steadyNow, monotonic });
+  const serverAhead = measureClock(sql, { now: steadyNow, monotonic });
   const writer = new ChainWriter(sql, rolledBack);
   const runInOrder = createSerializer();
-  const hold = openHolding(sql, clock);
+  const hold = openHolding(sql, serverAhead);
 
   /** Converts a time of this node to the server's clock. */
   async function toServer(time: number): Promise<bigint> {
-    return BigInt(time) + await clock.ahead();
+    return BigInt(time) + await serverAhead();
   }
 
   async function enter(entries: readonly Entry[]): Promise<boolean[]> {
@@ -93,7 +93,6 @@ export function openPostgresLedger(
   return {
     clock: steadyNow,
     hold,
-    readAvailable: (claim) => readLeft(sql, claim),
     spending: (spenders) => readSpending(sql, spenders),
     async renew(ids, leaseUntil) {
       assertInstant("renew holds", leaseUntil);
@@ -115,13 +114,13 @@ export function openPostgresLedger(
       return runInOrder(() => expire(time));
     },
     async holds() {
-      const [open, ahead] = await Promise.all([readHolds(reports), clock.ahead()]);
+      const [open, ahead] = await Promise.all([readHolds(reports), serverAhead()]);
       // Readers compare with the wall clock, which may have been set since the start, by this many milliseconds.
       const clockChange = Math.trunc(now() - offset - monotonic());
       return open.map((hold) => ({ ...hold, leaseUntil: hold.leaseUntil - Number(ahead) + clockChange }));
     },
     find: async (id) => isStorableText(id) ? await findEntry(sql, id) : undefined,
-    spenders: (from) => readSpenders(reports, from),
+    spenders: (after) => readSpenders(reports, after),
     entries: (from) => readEntries(reports, from),
     entriesWithin: (span) => readEntriesWithin(reports, span),
     durations: (spans) => readDurations(reports, spans),
@@ -186,24 +185,16 @@ async function renew(sql: Sql, ids: readonly string[], until: bigint): Promise<v
   await retryConflicts(() =>
     sql`
       UPDATE holds SET lease_until = greatest(lease_until, ${until}), alive_at = ledger_clock()
-      FROM (
-        SELECT id FROM holds
-        WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))
-        ORDER BY nr FOR UPDATE
-      ) mine
-      WHERE holds.id = mine.id`
+      FROM ${lockedHolds(sql, ids)} mine WHERE holds.id = mine.id`
   );
 }
 
 /** Ends holds without entries. */
 async function release(sql: Sql, ids: readonly string[]): Promise<void> {
-  await retryConflicts(() =>
-    sql`
-      DELETE FROM holds USING (
-        SELECT id FROM holds
-        WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))
-        ORDER BY nr FOR UPDATE
-      ) mine
-      WHERE holds.id = mine.id`
-  );
+  await retryConflicts(() => sql`DELETE FROM holds USING ${lockedHolds(sql, ids)} mine WHERE holds.id = mine.id`);
+}
+
+/** Returns a subquery that locks open holds in their order, so that transactions cannot deadlock. */
+function lockedHolds(sql: Sql, ids: readonly string[]): ReturnType<Sql> {
+  return sql`(SELECT id FROM holds WHERE id = ANY (${textArray(sql, ids)}) ORDER BY nr FOR UPDATE)`;
 }

@@ -7,22 +7,16 @@ const MEASURE_EVERY_MS = 60_000;
 /** Smaller differences count as 0, in milliseconds: leases last many seconds, and a measurement is never exact. */
 const MIN_DIFFERENCE_MS = 1_000;
 
-/** Dependencies of the clock. */
-export interface ClockParts {
-  /** Clock of this node, Unix time in milliseconds. It must not jump, or a measurement would become wrong. */
-  now: () => number;
-  /** Monotonic time in milliseconds. */
-  monotonic: () => number;
-}
-
-/** The server's clock, relative to that of this node. */
-export interface ServerClock {
-  /** Returns the milliseconds by which the server's clock is ahead of this node's. May be negative. */
-  ahead(): Promise<bigint>;
-}
-
-/** Creates the clock. It measures the difference at the first use, and then about once a minute while it is used. */
-export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): ServerClock {
+/**
+ * Creates a function that returns the milliseconds by which the server's clock is ahead of this node's, which may be
+ * negative. It measures the difference at its first call, and then about once a minute while it is called.
+ * @param parts `now`: the clock of this node, Unix time in milliseconds, which must not jump, or a measurement would
+ * become wrong; `monotonic`: monotonic time in milliseconds
+ */
+export function measureClock(
+  sql: Sql,
+  { now, monotonic }: { now: () => number; monotonic: () => number },
+): () => Promise<bigint> {
   let measured: bigint | undefined;
   let measuredAt = 0;
   let measuring: Promise<bigint> | undefined;
@@ -41,13 +35,10 @@ export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): Ser
     return measuring;
   }
 
-  return {
-    async ahead() {
-      if (measured === undefined) return await startMeasuring();
-      // Measured in the background for later callers. A failure needs no handling: the caller's own statements fail,
-      // too.
-      if (monotonic() - measuredAt >= MEASURE_EVERY_MS) startMeasuring().catch(() => {});
-      return measured;
-    },
+  return async () => {
+    if (measured === undefined) return await startMeasuring();
+    // Measured in the background for later callers. A failure needs no handling: the caller's own statements fail, too.
+    if (monotonic() - measuredAt >= MEASURE_EVERY_MS) startMeasuring().catch(() => {});
+    return measured;
   };
 }

@@ -4,7 +4,6 @@ import { assertHold } from "../entry_row.ts";
 import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
 import { countsAgainst } from "../hold_row.ts";
 import type { Sql } from "./client.ts";
-import type { ServerClock } from "./ledger_clock.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 import { holdRow } from "./ledger_rows.ts";
 import { assertInstant, assertTexts } from "./ledger_texts.ts";
@@ -39,8 +38,14 @@ type HoldOutcome =
   | { place: number; outcome: "held" | "entered" }
   | { place: number; outcome: "refused"; claim: number; room: string; on_hold: string };
 
-/** Creates the function `LedgerStore.hold`. */
-export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promise<HoldAnswer> {
+/**
+ * Creates the function `LedgerStore.hold`.
+ * @param serverAhead returns the milliseconds by which the server's clock is ahead of this node's
+ */
+export function openHolding(
+  sql: Sql,
+  serverAhead: () => Promise<bigint>,
+): (hold: Hold) => Promise<HoldAnswer> {
   let waiting: PendingHold[] = [];
   let running = false;
 
@@ -72,7 +77,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
   }
 
   async function decide(batch: readonly PendingHold[]): Promise<void> {
-    const ahead = await clock.ahead();
+    const ahead = await serverAhead();
     const holds = batch.map(({ hold }) => hold);
     const [accounts, spenders, rows] = [accountsOf(holds), spendersOf(holds), holdRows(holds, ahead)]
       .map((rows) => JSON.stringify(rows));

@@ -1,5 +1,12 @@
 /** SQL of the table of open holds, and of the functions that grant them. Part of released steps of the migration. */
 
+/**
+ * Settings of functions. Plans must not depend on table statistics: a table that was empty a moment ago grows fast.
+ * Sequential scans are off, which makes their estimated cost so high that the server would use JIT, at 30 ms per
+ * statement. So JIT is off, too.
+ */
+export const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
+
 // `nr` is the order of the holds. `lease_until` and `alive_at` are Unix milliseconds by the server's clock; `alive_at`
 // is when the node of the hold has made or last renewed it.
 const TABLE = `
@@ -29,30 +36,30 @@ CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $body$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $body$;
 
--- Whoever waited for a lock must see what was written meanwhile, and what is answered must be on the disk.
+-- A transaction that has waited for a lock must see what others wrote meanwhile, and results must be on the disk.
 CREATE FUNCTION ledger_prepare() RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'the ledger is written by transactions that are "read committed"'
+    RAISE EXCEPTION 'the ledger must be written in the isolation level "read committed"'
       USING ERRCODE = 'invalid_transaction_state';
   END IF;
 END $body$;
 
-CREATE FUNCTION ledger_hold(accounts json, spenders json, wishes json)
+CREATE FUNCTION ledger_hold(accounts json, spenders json, requests json)
 RETURNS TABLE (place integer, outcome text, claim integer, room numeric, on_hold numeric)
-LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $body$
+LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE
   account record;
-  wish record;
+  request record;
   spender integer;
   charged numeric[];
   held numeric[];
   granted integer[] := '{}';
-  ids text[] := ARRAY(SELECT w.id FROM json_to_recordset(wishes) AS w (id text));
+  ids text[] := ARRAY(SELECT r.id FROM json_to_recordset(requests) AS r (id text));
   open_ids text[];
   entered_ids text[];
 BEGIN
@@ -75,45 +82,45 @@ BEGIN
 
   open_ids := ARRAY(SELECT id FROM holds WHERE id = ANY (ids));
   entered_ids := ARRAY(SELECT id FROM entries WHERE id = ANY (ids));
-  <<wishes>>
-  FOR wish IN
-    SELECT * FROM json_to_recordset(wishes)
-      AS w (place integer, id text, amount numeric, against integer[], budgets numeric[], adds_to integer[])
+  <<requests>>
+  FOR request IN
+    SELECT * FROM json_to_recordset(requests)
+      AS r (place integer, id text, amount numeric, against integer[], budgets numeric[], adds_to integer[])
     ORDER BY place
   LOOP
-    place := wish.place;
-    IF wish.id = ANY (open_ids) THEN
+    place := request.place;
+    IF request.id = ANY (open_ids) THEN
       outcome := 'held';
       RETURN NEXT;
       CONTINUE;
     END IF;
-    IF wish.id = ANY (entered_ids) THEN
+    IF request.id = ANY (entered_ids) THEN
       outcome := 'entered';
       RETURN NEXT;
       CONTINUE;
     END IF;
-    FOR i IN 1 .. cardinality(wish.against) LOOP
-      spender := wish.against[i];
-      room := wish.budgets[i] - charged[spender] - held[spender];
-      IF wish.amount > room THEN
+    FOR i IN 1 .. cardinality(request.against) LOOP
+      spender := request.against[i];
+      room := request.budgets[i] - charged[spender] - held[spender];
+      IF request.amount > room THEN
         outcome := 'refused';
         claim := i;
         on_hold := held[spender];
         RETURN NEXT;
-        CONTINUE wishes;
+        CONTINUE requests;
       END IF;
     END LOOP;
-    FOREACH spender IN ARRAY wish.adds_to LOOP
-      held[spender] := held[spender] + wish.amount;
+    FOREACH spender IN ARRAY request.adds_to LOOP
+      held[spender] := held[spender] + request.amount;
     END LOOP;
-    granted := granted || wish.place;
+    granted := granted || request.place;
     outcome := 'held';
     RETURN NEXT;
   END LOOP;
 
   INSERT INTO holds (id, at, day, key_id, group_name, model, endpoint, amount, claims, lease_until, alive_at)
     SELECT id, at, day, key_id, group_name, model, endpoint, amount, claims, lease_until, ledger_clock()
-    FROM json_to_recordset(wishes) AS w (place integer, id text, at bigint, day bigint, key_id text, group_name text,
+    FROM json_to_recordset(requests) AS r (place integer, id text, at bigint, day bigint, key_id text, group_name text,
       model text, endpoint text, amount bigint, claims json, lease_until bigint)
     WHERE place = ANY (granted) ORDER BY place
   ON CONFLICT (id) DO NOTHING;

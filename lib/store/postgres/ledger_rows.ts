@@ -12,7 +12,7 @@ import {
   type Spenders,
   SPENDERS_AT_ONCE,
 } from "../ledger.ts";
-import { FAILED_SQL } from "../search.ts";
+import { FAILED_SQL } from "../days.ts";
 import type { Sql } from "./client.ts";
 
 /** A row of `price_sheets`. */
@@ -49,21 +49,20 @@ export async function readEntries(sql: Sql, { after, limit }: { after: number; l
 }
 
 /** Implements `LedgerStore.spenders`. */
-export async function readSpenders(sql: Sql, { after }: { after?: number }): Promise<Spenders> {
-  const begin = after ?? Number.MAX_SAFE_INTEGER;
+export async function readSpenders(sql: Sql, after: number): Promise<Spenders> {
   const [row] = await sql<{ seq: bigint; keys: string[]; groups: string[]; users: Spenders["users"] }[]>`
     WITH charged AS MATERIALIZED (
       SELECT DISTINCT key_id, group_name FROM entries
-      WHERE seq > ${begin}::bigint AND seq <= ${begin}::bigint + ${SPENDERS_AT_ONCE} AND cost > 0
+      WHERE seq > ${after}::bigint AND seq <= ${after}::bigint + ${SPENDERS_AT_ONCE} AND cost > 0
     ), users AS MATERIALIZED (
       SELECT key_id AS "keyId", coalesce(end_user, '') AS "user", bool_or(reason IS NOT DISTINCT FROM 'budget') AS refused
       FROM entries
-      WHERE seq > ${begin}::bigint AND seq <= ${begin}::bigint + ${SPENDERS_AT_ONCE} AND details IS NOT NULL
+      WHERE seq > ${after}::bigint AND seq <= ${after}::bigint + ${SPENDERS_AT_ONCE} AND details IS NOT NULL
         AND (cost > 0 AND details::json ->> 'user_since' IS NOT NULL
           OR reason = 'budget' AND details::json #>> '{reason,budget,scope}' = 'user')
       GROUP BY 1, 2
     )
-    SELECT least((SELECT seq FROM ledger_head), ${begin}::bigint + ${SPENDERS_AT_ONCE}) AS seq,
+    SELECT least((SELECT seq FROM ledger_head), ${after}::bigint + ${SPENDERS_AT_ONCE}) AS seq,
       (SELECT coalesce(json_agg(DISTINCT key_id), '[]') FROM charged) AS keys,
       (SELECT coalesce(json_agg(DISTINCT group_name), '[]') FROM charged) AS groups,
       (SELECT coalesce(json_agg(users), '[]') FROM users) AS users`;

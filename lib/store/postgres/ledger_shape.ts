@@ -2,7 +2,7 @@
  * Steps of the migration: the tables of the ledger, and the functions that write them. A call of a function is one
  * statement, so that a node that stalls or loses its connection never leaves a lock behind.
  */
-import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
+import { HOLDS_SHAPE, PLAN_SETTINGS } from "./ledger_holds_shape.ts";
 
 // Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may exceed 2^63. Texts use the
 // "C" collation, which is faster, and the same on every server. `spent` has the costs of keys and groups per day, for
@@ -66,7 +66,6 @@ CREATE TABLE days (
   overrun numeric NOT NULL,
   PRIMARY KEY (day, key_id, group_name, model)
 ) WITH (fillfactor = 70);
--- What keys and groups paid per day: what a budget is judged by.
 CREATE TABLE spent (
   scope text COLLATE "C" NOT NULL CHECK (scope IN ('key', 'group')),
   id text COLLATE "C" NOT NULL,
@@ -74,14 +73,12 @@ CREATE TABLE spent (
   cost numeric NOT NULL CHECK (cost >= 0),
   PRIMARY KEY (scope, id, day)
 ) WITH (fillfactor = 50);
--- The last entry, which the next one builds on.
 CREATE TABLE ledger_head (
   one integer PRIMARY KEY CHECK (one = 1),
   seq bigint NOT NULL,
   check_sum bigint NOT NULL
 ) WITH (fillfactor = 10);
 INSERT INTO ledger_head VALUES (1, 0, 0);
--- The last entry that is gone.
 CREATE TABLE ledger_start (
   one integer PRIMARY KEY CHECK (one = 1),
   seq bigint NOT NULL,
@@ -105,7 +102,7 @@ BEGIN
   IF EXISTS (
     SELECT FROM added HAVING count(*) > 0 AND (min(seq) <> former + 1 OR max(seq) <> former + count(*))
   ) THEN
-    RAISE EXCEPTION 'an entry follows the one before it' USING ERRCODE = 'restrict_violation';
+    RAISE EXCEPTION 'a new entry must follow the last one' USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN NULL;
 END $body$;
@@ -115,7 +112,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION ledger_entries_follow();
 CREATE FUNCTION ledger_entries_go() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
   IF EXISTS (SELECT FROM gone WHERE seq > (SELECT seq FROM ledger_start)) THEN
-    RAISE EXCEPTION 'entries go from the old end, once ledger_start has passed them'
+    RAISE EXCEPTION 'only the oldest entries may be deleted, after ledger_start has been moved past them'
       USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN NULL;
@@ -124,18 +121,18 @@ CREATE TRIGGER entries_go AFTER DELETE ON entries REFERENCING OLD TABLE AS gone
 FOR EACH STATEMENT EXECUTE FUNCTION ledger_entries_go();
 
 CREATE TRIGGER entries_stay BEFORE UPDATE OR TRUNCATE ON entries
-FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('entries never change');
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('entries must not be changed');
 CREATE TRIGGER price_sheets_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON price_sheets
-FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('price sheets never change');
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('price sheets must not be changed or deleted');
 CREATE TRIGGER ledger_head_once BEFORE INSERT OR DELETE OR TRUNCATE ON ledger_head
-FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('the ledger has one head');
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('the ledger must have exactly one head');
 CREATE TRIGGER ledger_start_once BEFORE INSERT OR DELETE OR TRUNCATE ON ledger_start
-FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('the ledger has one start');
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('the ledger must have exactly one start');
 
 CREATE FUNCTION ledger_head_moves() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
   IF NEW.seq <= OLD.seq OR NEW.check_sum IS DISTINCT FROM (SELECT check_sum FROM entries WHERE seq = NEW.seq) THEN
-    RAISE EXCEPTION 'the head of the ledger moves on to an entry' USING ERRCODE = 'restrict_violation';
+    RAISE EXCEPTION 'the head of the ledger must be moved to a later entry' USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN NEW;
 END $body$;
@@ -146,17 +143,13 @@ CREATE FUNCTION ledger_start_moves() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
   IF NEW.seq <= OLD.seq OR NEW.day < OLD.day
     OR NEW.check_sum IS DISTINCT FROM (SELECT check_sum FROM entries WHERE seq = NEW.seq) THEN
-    RAISE EXCEPTION 'the start of the ledger moves on to an entry' USING ERRCODE = 'restrict_violation';
+    RAISE EXCEPTION 'the start of the ledger must be moved to a later entry' USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN NEW;
 END $body$;
 CREATE TRIGGER ledger_start_moves BEFORE UPDATE ON ledger_start
 FOR EACH ROW EXECUTE FUNCTION ledger_start_moves();
 `;
-
-// Plans must not depend on table statistics: a table that was empty a moment ago grows fast. Sequential scans are off,
-// which makes their estimated cost so high that the server would use JIT, at 30 ms per statement. So JIT is off, too.
-const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
 // There is one writer at a time, under an advisory lock: a lock on the head's row would be written to the WAL even if
 // nothing is entered. All transactions that lock several holds do so in the order of their numbers.
@@ -221,7 +214,7 @@ BEGIN
   UPDATE ledger_head SET (seq, check_sum) = (SELECT seq, check_sum FROM entries ORDER BY seq DESC LIMIT 1);
 END $body$;
 
--- Forgets the oldest entries, as many as that at most, up to the first that is not before the day. Returns how many.
+-- Deletes at most this many of the oldest entries, up to the first one that is not before the day. Returns their number.
 CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE

@@ -3,7 +3,7 @@
  */
 import { mapSliced } from "../../scheduler.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
-import type { BudgetClaim, DaySum, Spender, Spending } from "../ledger.ts";
+import type { DaySum, Spender, Spending, SumFigures } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
 /** The figures of a row of sums: texts if they may exceed 64 bits, otherwise `bigint`. */
@@ -18,13 +18,6 @@ export async function readSpending(sql: Sql, spenders: readonly Spender[]): Prom
       AS spender (place integer, scope text, id text, since bigint)
     ORDER BY place`;
   return rows.map(({ charged, held }) => ({ charged: BigInt(charged), held: BigInt(held) }));
-}
-
-/** Implements `LedgerStore.readAvailable`. */
-export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
-  const [spending] = await readSpending(sql, [claim]);
-  if (spending === undefined) throw new Error("Cannot tell what is left of a budget: the database returned nothing");
-  return claim.budget - spending.charged - spending.held;
 }
 
 /** Implements `LedgerStore.days`. @param enough the number of sums to read; `Infinity`: all */
@@ -45,6 +38,6 @@ export async function readDays(sql: Sql, since: number, enough: number): Promise
 }
 
 /** Converts a row to figures. */
-export function toFigures(row: FigureRow): Omit<DaySum, "day" | "keyId" | "group" | "model"> {
+export function toFigures(row: FigureRow): SumFigures {
   return { ...toCounts(row), cost: BigInt(row.cost), overrun: BigInt(row.overrun) };
 }

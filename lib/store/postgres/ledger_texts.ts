@@ -1,5 +1,11 @@
-/** Checks for texts and times that Postgres cannot store unchanged. */
+/** Checks texts and times that Postgres cannot store unchanged, and passes lists of texts to it. */
 import type { Entry } from "../ledger.ts";
+import type { Sql } from "./client.ts";
+
+/** Returns an array of texts as a part of a statement. It is sent as JSON: see `fetch_types` in `client.ts`. */
+export function textArray(sql: Sql, texts: readonly string[]): ReturnType<Sql> {
+  return sql`ARRAY(SELECT json_array_elements_text(${JSON.stringify(texts)}::text::json))`;
+}
 
 /**
  * Checks texts.
@@ -23,7 +29,7 @@ export function isStorableText(text: string): boolean {
  * @throws {RangeError} unless it is a whole number of milliseconds
  */
 export function assertInstant(what: string, time: number): void {
-  if (!Number.isSafeInteger(time)) throw new RangeError(`Cannot ${what}: ${time} is no time`);
+  if (!Number.isSafeInteger(time)) throw new RangeError(`Cannot ${what}: ${time} is not a time`);
 }
 
 /** Checks the texts of an entry. @throws {RangeError} for a text that cannot be stored */

@@ -42,8 +42,8 @@ CREATE TABLE keys (
 CREATE UNIQUE INDEX keys_name_in_use ON keys (name) WHERE revoked_at IS NULL;
 CREATE INDEX keys_changed ON keys (changed);
 
--- One change at a time gets past the first statement; what comes after it sees all that were before. A hash that is
--- taken, as a key's own or as a former one, leaves the row out.
+-- The first statement lets one change in at a time, so the later ones see all earlier changes. A row whose hash is in
+-- use, as the current or the former hash of a key, is not written.
 CREATE FUNCTION keys_change() RETURNS trigger LANGUAGE plpgsql AS $body$
 DECLARE taken boolean;
 BEGIN
@@ -64,7 +64,7 @@ CREATE TRIGGER keys_change BEFORE INSERT OR UPDATE OF
   id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, rules, former_hash, former_until ON keys
 FOR EACH ROW EXECUTE FUNCTION keys_change();
 
--- Sluice never deletes a key. Where somebody does, nodes look at all of theirs anew.
+-- Sluice never deletes a key. After a manual deletion, nodes read all their keys again.
 CREATE FUNCTION keys_go() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
   EXECUTE format('UPDATE %I.changes SET keys = keys + 1, keys_gone = keys + 1', TG_TABLE_SCHEMA);
@@ -102,16 +102,16 @@ BEGIN
   RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation';
 END $body$;
 CREATE TRIGGER change_log_stay BEFORE UPDATE OR TRUNCATE ON change_log
-FOR EACH STATEMENT EXECUTE FUNCTION change_log_refuse('logged changes never change');
+FOR EACH STATEMENT EXECUTE FUNCTION change_log_refuse('logged changes must not be changed');
 CREATE TRIGGER change_log_one_start BEFORE INSERT OR DELETE OR TRUNCATE ON change_log_start
-FOR EACH STATEMENT EXECUTE FUNCTION change_log_refuse('the log of changes has one start');
+FOR EACH STATEMENT EXECUTE FUNCTION change_log_refuse('the log of changes must have exactly one start');
 
 CREATE FUNCTION change_log_go() RETURNS trigger LANGUAGE plpgsql AS $body$
 DECLARE start_at bigint;
 BEGIN
   EXECUTE format('SELECT at FROM %I.change_log_start', TG_TABLE_SCHEMA) INTO start_at;
   IF OLD.at >= start_at THEN
-    RAISE EXCEPTION 'logged changes go from the old end' USING ERRCODE = 'restrict_violation';
+    RAISE EXCEPTION 'only the oldest logged changes may be deleted' USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN OLD;
 END $body$;
@@ -120,7 +120,7 @@ CREATE TRIGGER change_log_go BEFORE DELETE ON change_log FOR EACH ROW EXECUTE FU
 CREATE FUNCTION change_log_start_moves() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
   IF NEW.at < OLD.at THEN
-    RAISE EXCEPTION 'the start of the log of changes moves on' USING ERRCODE = 'restrict_violation';
+    RAISE EXCEPTION 'the start of the log of changes only moves on' USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN NEW;
 END $body$;
@@ -154,7 +154,6 @@ CREATE TABLE alerts (
 CREATE INDEX alerts_due ON alerts (due_at) WHERE state = 'pending';
 CREATE INDEX alerts_done ON alerts (at) WHERE state <> 'pending';
 
--- What has begun and is not over, and what was reported once and is not to be reported again.
 CREATE TABLE alert_states (
   subject text COLLATE "C" PRIMARY KEY,
   active boolean NOT NULL,
@@ -176,7 +175,7 @@ CREATE TABLE configs (
   at bigint NOT NULL
 );
 
--- Texts that are put at once get their versions one after the other.
+-- Texts that several nodes store at the same time get successive versions.
 CREATE FUNCTION configs_put(new_text text) RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE latest configs%ROWTYPE;
 BEGIN

@@ -1,6 +1,7 @@
 /** Steps of the migration: the tables of the sums that are made from entries in the background, and their functions. */
 import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
-import type { SumKind } from "../days.ts";
+import { FAILED_SQL, type SumKind } from "../days.ts";
+import { PLAN_SETTINGS } from "./ledger_holds_shape.ts";
 
 // Definitions of columns that several tables have.
 const COUNT_COLUMNS = `requests bigint NOT NULL, failed bigint NOT NULL, prompt bigint NOT NULL,
@@ -36,7 +37,7 @@ CREATE TABLE user_days (
   ${COUNT_COLUMNS}, ${AMOUNT_COLUMNS},
   PRIMARY KEY (day, key_id, group_name, model, end_user, tags)
 ) WITH (fillfactor = 70);
--- Which blocks of 2,000 entries have an entry with a name, such as a model, and the bounds of those entries.
+-- The blocks of 2,000 entries that have an entry with a name, such as a model, and the bounds of those entries.
 CREATE TABLE entry_blocks (
   kind text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,
@@ -69,7 +70,7 @@ const NAME_EXPRESSIONS: Readonly<Record<string, string>> = {
  */
 const FIGURE_EXPRESSIONS: Readonly<Record<string, string>> = {
   requests: "1",
-  failed: "(e.ending IN ('failed', 'refused', 'lost'))::integer",
+  failed: `(e.${FAILED_SQL})::integer`,
   saved: `coalesce(trunc(1000000000000 * p.factor::numeric * (
     e.input_cache_read * (p.prompt::numeric - p.input_cache_read::numeric)
     + e.input_cache_write_5m * (p.prompt::numeric - p.input_cache_write_5m::numeric)
@@ -126,12 +127,11 @@ function blockSelect(): string {
   ].join(" UNION ALL ");
 }
 
-const PLAN_SETTINGS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
-
 // The lock on the row of `sums_head` makes processes add up entries one after the other. Entries become visible in
 // order of seq, so none of a range is missing.
 const FUNCTIONS = `
--- Sums up the next block, if all of its entries exist and no other process does. True if another one is complete.
+-- Adds the next block to the sums if all its entries exist and no other process is doing so. Returns whether the block
+-- after it is complete.
 CREATE FUNCTION ledger_sum_up() RETURNS boolean LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 DECLARE
   last_seq bigint := (SELECT seq FROM ledger_head);
@@ -147,7 +147,7 @@ BEGIN
   RETURN end_seq + ${BLOCK} <= last_seq;
 END $body$;
 
--- Before entries go, they are summed up: within the transaction that prunes them.
+-- Adds entries to the sums before they are pruned, in the same transaction.
 CREATE FUNCTION ledger_sum_before_pruning() RETURNS trigger LANGUAGE plpgsql AS $body$
 DECLARE
   head_seq bigint;
@@ -164,7 +164,7 @@ END $body$;
 CREATE TRIGGER ledger_start_sums BEFORE UPDATE ON ledger_start
 FOR EACH ROW EXECUTE FUNCTION ledger_sum_before_pruning();
 
--- The entries without sums, where they are few.
+-- Returns the entries that are not in the sums yet, which must be few.
 CREATE FUNCTION ledger_tail() RETURNS SETOF entries LANGUAGE plpgsql STABLE ${PLAN_SETTINGS} AS $body$
 BEGIN
   RETURN QUERY SELECT * FROM entries WHERE seq > (SELECT h.seq FROM sums_head h) ORDER BY seq;

@@ -1,8 +1,8 @@
 /** Adds up the usage of a period with one statement, which sees one snapshot. */
 import { mapSliced } from "../../scheduler.ts";
-import { cutSpan, DAY_MS, type SumKind, sumKindOf, Sums, TIME_STEPS } from "../days.ts";
-import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
-import { SHORT_TAIL, stepMs, SUM_TABLES } from "../sums.ts";
+import { cutSpan, DAY_MS, type SumKind, sumKindOf, Sums } from "../days.ts";
+import type { LedgerStore, PriceSheet, UpstreamDaySum, UsageQuery, UsageSum } from "../ledger.ts";
+import { DAYS, GROUPING_COLUMNS, SHORT_TAIL, stepMs, SUM_TABLES } from "../sums.ts";
 import { allOf, conditionsOf } from "../search_sql.ts";
 import type { Sql } from "./client.ts";
 import { DIALECT, fragmentOf } from "./fragments.ts";
@@ -20,28 +20,12 @@ interface SumsQuery extends Span {
   figures: readonly string[];
 }
 
-/** Names of the sums per day that are written with the entries, in the table `days`. */
-const NAMES_OF_DAYS: readonly string[] = ["day", "key_id", "group_name", "model"];
-
-/** Columns of the groupings; an expression for minutes, which no table of sums has. */
-const COLUMNS: Readonly<Record<UsageBy, string>> = {
-  key: "key_id",
-  group: "group_name",
-  model: "model",
-  upstream: "upstream",
-  day: "day",
-  hour: "hour",
-  minute: `at / ${TIME_STEPS.minute.ms}`,
-  user: "end_user",
-  tag: "tags",
-};
-
 type SumRow = FigureRow & { name_0: string; name_1?: string; saved: string | bigint };
 
 /** Implements `LedgerStore.usage`. */
 export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]> {
   const { by, thenBy } = query;
-  const names = [COLUMNS[by], ...(thenBy === undefined ? [] : [COLUMNS[thenBy]])];
+  const names = [GROUPING_COLUMNS[by], ...(thenBy === undefined ? [] : [GROUPING_COLUMNS[thenBy]])];
   const rows = await readSums<SumRow>(sql, {
     ...query,
     kind: sumKindOf(query),
@@ -127,7 +111,7 @@ function partsOfPeriod(sql: Sql, summed: SumsQuery & { kind: SumKind }, isTailSh
   const { table, step } = SUM_TABLES[kind];
   const ms = stepMs(SUM_TABLES[kind]);
   const { whole, pieces } = cutSpan(summed, ms);
-  const canUseDays = kind === "upstreams" && names.every((name) => NAMES_OF_DAYS.includes(name));
+  const canUseDays = kind === "upstreams" && names.every((name) => [DAYS.step, ...DAYS.names].includes(name));
   const steps = sql.unsafe(columnsOf(summed, table));
   const old = canUseDays
     ? sql`

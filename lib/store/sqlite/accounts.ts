@@ -11,7 +11,7 @@ import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "..
  */
 const MAX_PERIODS = 8;
 
-/** Adds up the charges of a spender, with pauses. The result is of the moment at which it calls `onBegin`. */
+/** Adds up the charges of a spender, with pauses. The result is the sum at the moment of the call of `onBegin`. */
 export type ReadCharged = (spender: Spender, onBegin: () => void) => Promise<Amount>;
 
 /** Amounts of one key or group. */
@@ -50,17 +50,12 @@ export class Accounts {
       const available = claim.budget - this.#charged(claim) - onHold;
       if (hold.amount > available) return { held: false, claim, available, onHold };
     }
-    this.reopen(hold);
+    this.#holds.set(hold.id, { ...hold, claims: [...hold.claims] });
+    this.#addHeld(hold, hold.amount);
     return { held: true };
   }
 
-  /** Adds a hold without checking budgets. */
-  reopen(hold: Hold): void {
-    this.#holds.set(hold.id, { ...hold, claims: [...hold.claims] });
-    this.#addHeld(hold, hold.amount);
-  }
-
-  /** Adds up charges with pauses, before `hold` or `available` need them, which would add them up synchronously. */
+  /** Adds up charges with pauses, before `hold` or `spending` need them, which would add them up synchronously. */
   async loadCharged(spender: Spender, read: ReadCharged): Promise<void> {
     const name = nameOf(spender.scope, spender.id);
     const { charged } = this.#account(name);
@@ -75,11 +70,7 @@ export class Accounts {
     }
   }
 
-  available(claim: BudgetClaim): Amount {
-    return claim.budget - this.#charged(claim) - this.#held(claim);
-  }
-
-  /** Returns the amounts of a spender. Unlike `available`, it caches nothing, since reports read all keys. */
+  /** Returns the amounts of a spender. Caches nothing, since reports read all keys. */
   spending(spender: Spender): Spending {
     const cached = this.#accounts.get(nameOf(spender.scope, spender.id))?.charged.get(spender.since);
     return { charged: cached ?? this.#chargedSince(spender), held: this.#held(spender) };
@@ -115,10 +106,8 @@ export class Accounts {
     if (cost === 0n || this.#accounts.size === 0) return;
     const day = dayOf(at);
     for (const name of [nameOf("key", keyId), nameOf("group", group)]) {
-      const charged = this.#accounts.get(name)?.charged ?? [];
-      for (const [since, sum] of charged) {
-        if (since <= day) this.#accounts.get(name)?.charged.set(since, sum + cost);
-      }
+      const charged = this.#accounts.get(name)?.charged;
+      for (const [since, sum] of charged ?? []) if (since <= day) charged?.set(since, sum + cost);
       for (const pendingRead of this.#reads) {
         if (pendingRead.name === name && pendingRead.since <= day) pendingRead.added += cost;
       }
@@ -152,20 +141,9 @@ export class Accounts {
   }
 
   #addHeld({ keyId, group, at, claims }: Hold, amount: Amount): void {
-    for (const claim of claims) if (claim.scope === "user") this.#addUserHeld(userName(claim), amount);
+    for (const claim of claims) if (claim.scope === "user") addAmount(this.#usersHeld, userName(claim), amount);
     const day = dayOf(at);
-    for (const name of [nameOf("key", keyId), nameOf("group", group)]) {
-      const { held } = this.#account(name);
-      const sum = (held.get(day) ?? 0n) + amount;
-      if (sum === 0n) held.delete(day);
-      else held.set(day, sum);
-    }
-  }
-
-  #addUserHeld(name: string, amount: Amount): void {
-    const sum = (this.#usersHeld.get(name) ?? 0n) + amount;
-    if (sum === 0n) this.#usersHeld.delete(name);
-    else this.#usersHeld.set(name, sum);
+    for (const name of [nameOf("key", keyId), nameOf("group", group)]) addAmount(this.#account(name).held, day, amount);
   }
 
   #account(name: string): Account {
@@ -176,6 +154,13 @@ export class Accounts {
     }
     return account;
   }
+}
+
+/** Adds to an amount. An amount of 0 is removed. */
+function addAmount<Key>(amounts: Map<Key, Amount>, key: Key, amount: Amount): void {
+  const sum = (amounts.get(key) ?? 0n) + amount;
+  if (sum === 0n) amounts.delete(key);
+  else amounts.set(key, sum);
 }
 
 /** Stores a charged amount as the last used one, and drops the first one if there are too many. */

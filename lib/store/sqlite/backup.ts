@@ -21,7 +21,7 @@ const SEQUENCE_TABLE = "sqlite_sequence";
  */
 export async function backupStore(from: string, to: string): Promise<void> {
   try {
-    if (!(await Deno.stat(resolve(from))).isFile) throw new Error(`"${from}" is no file`);
+    if (!(await Deno.stat(resolve(from))).isFile) throw new Error(`"${from}" is not a file`);
     for (const _ of copyFile(resolve(from), resolve(to))) await new Promise((resolve) => setTimeout(resolve, 0));
   } catch (cause) {
     throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${reasonOf(cause, { from, to })}`, { cause });

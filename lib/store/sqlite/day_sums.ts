@@ -3,10 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { addFigures, dayOf, figuresOf, tokenCounts } from "../days.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
 import type { DaySum, Entry, Spender } from "../ledger.ts";
-
-/** Columns of `days` with counts, as SQL; `cost` and `overrun` are further columns. */
-export const COUNTS =
-  "requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning, images";
+import { COUNTS, DAYS } from "../sums.ts";
 
 /** The sums per day of a database. */
 export interface SumRows {
@@ -28,10 +25,10 @@ const ROWS_PER_STEP = 256;
 export function openSumRows(db: DatabaseSync): SumRows {
   const add = prepareAdd(db);
   const charged = { key: prepareCharged(db, "key_id"), group: prepareCharged(db, "group_name") };
-  const columns = `day, key_id, group_name, model, ${COUNTS}, CAST(cost AS TEXT) AS cost,
-    CAST(overrun AS TEXT) AS overrun`;
   const days = db.prepare(
-    `SELECT ${columns} FROM days WHERE (day, key_id, group_name, model) > (?, ?, ?, ?) AND day <= ?
+    `SELECT day, key_id, group_name, model, ${COUNTS.join(", ")}, CAST(cost AS TEXT) AS cost,
+       CAST(overrun AS TEXT) AS overrun
+     FROM days WHERE (day, key_id, group_name, model) > (?, ?, ?, ?) AND day <= ?
      ORDER BY day, key_id, group_name, model LIMIT ${ROWS_PER_STEP}`,
   );
   const dayOfNth = db.prepare("SELECT day FROM days WHERE day >= ? ORDER BY day LIMIT 1 OFFSET ?");
@@ -69,7 +66,7 @@ function toDaySum(row: Record<string, unknown>): DaySum {
 }
 
 function prepareAdd(db: DatabaseSync): SumRows["add"] {
-  const names = [...COUNTS.split(", "), "cost", "overrun"];
+  const names = DAYS.figures;
   const add = db.prepare(
     `INSERT INTO days (day, key_id, group_name, model, ${names.join(", ")})
      VALUES (?, ?, ?, ?, ${names.map(() => "?").join(", ")})

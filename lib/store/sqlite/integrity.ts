@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
 import { checkSum } from "../entry_row.ts";
-import { sizeOf } from "./pragma.ts";
+import { readNumber } from "./pragma.ts";
 import { openLedgerRows } from "./ledger.ts";
 
 /** Size up to which the structure of a file is checked completely, in bytes: a fraction of a second of work. */
@@ -17,20 +17,17 @@ const CHECKED_ENTRIES = 200;
 
 /** Checks the structure of a small database, or of the small tables of a large one. @throws {Error} if it is damaged */
 export function checkStructure(db: DatabaseSync): void {
-  if (sizeOf(db) <= MAX_FULLY_CHECKED_BYTES) return quickCheck(db);
+  const bytes = readNumber(db, "page_count") * readNumber(db, "page_size");
+  if (bytes <= MAX_FULLY_CHECKED_BYTES) return requireOk(db, "quick_check");
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all().map(({ name }) => name);
   for (const table of SMALL_TABLES) {
-    if (tables.includes(table)) quickCheck(db, table);
+    if (tables.includes(table)) requireOk(db, `quick_check(${table})`);
   }
 }
 
 /** Checks the whole database with its indexes, whatever its size. @throws {Error} if it is damaged */
 export function checkAll(db: DatabaseSync): void {
   requireOk(db, "integrity_check(1)");
-}
-
-function quickCheck(db: DatabaseSync, table?: string): void {
-  requireOk(db, table === undefined ? "quick_check" : `quick_check(${table})`);
 }
 
 function requireOk(db: DatabaseSync, check: string): void {

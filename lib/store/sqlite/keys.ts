@@ -88,9 +88,6 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async findIds(ids) {
       return statements.byIds.all(JSON.stringify(ids)).map(toKey);
     },
-    async names(ids) {
-      return new Map(statements.names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
-    },
     async change(id, { disabled, group, rules, expiresAt, seen }, origin) {
       return change(id, { action: "change_key", origin }, () =>
         statements.change.run({
@@ -142,9 +139,6 @@ function prepareStatements(db: DatabaseSync) {
     byName: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? AND revoked_at IS NULL`),
     byFormerName: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? ORDER BY rowid DESC LIMIT 1`),
     byIds: db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`),
-    names: db.prepare(
-      "SELECT keys.id, name FROM json_each(?) AS wanted CROSS JOIN keys ON keys.id = wanted.value",
-    ),
     // One statement, so that no concurrent change by another process is lost.
     change: db.prepare(
       `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),

@@ -31,7 +31,7 @@ export interface LedgerRows {
 /** The calls of a ledger that any process may make, whether it owns the ledger or not. */
 export type LedgerReader = Omit<
   LedgerStore,
-  "hold" | "readAvailable" | "spending" | "renew" | "release" | "append" | "expire" | "holds"
+  "hold" | "spending" | "renew" | "release" | "append" | "expire" | "holds"
 >;
 
 /** The calls of a ledger that read much, and pause meanwhile. */
@@ -39,7 +39,7 @@ export type Reports = Pick<LedgerStore, "durations" | "usage" | "upstreamDays" |
 
 /** Opens the tables of a migrated database. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
-  const start = prepareStart(db);
+  const start = db.prepare("SELECT seq, check_sum, day, ahead FROM ledger_start");
   const sheets = openSheetRows(db);
   return {
     sheets,
@@ -47,21 +47,16 @@ export function openLedgerRows(db: DatabaseSync): LedgerRows {
     holds: openHoldRows(db),
     sums: openSumRows(db),
     users: openUserSumRows(db),
-    start,
-  };
-}
-
-function prepareStart(db: DatabaseSync): () => LedgerStart {
-  const select = db.prepare("SELECT seq, check_sum, day, ahead FROM ledger_start");
-  return () => {
-    const row = select.get();
-    const ahead: number[] = JSON.parse(String(row?.ahead));
-    return {
-      seq: Number(row?.seq),
-      check: Number(row?.check_sum),
-      day: Number(row?.day),
-      ...(ahead.length > 0 && { ahead }),
-    };
+    start() {
+      const row = start.get();
+      const ahead: number[] = JSON.parse(String(row?.ahead));
+      return {
+        seq: Number(row?.seq),
+        check: Number(row?.check_sum),
+        day: Number(row?.day),
+        ...(ahead.length > 0 && { ahead }),
+      };
+    },
   };
 }
 
@@ -73,11 +68,13 @@ export function openLedgerReader(
   const { entries, sums, users, start } = rows;
   const head = prepareSumsHead(db);
   const sumsOfStep = prepareSumsOfStep(db);
-  const summing = openSummingLater(db, rows.sheets);
+  let opened: Summing | undefined;
+  // Opened at the first use: processes that only read never need it.
+  const summing = () => opened ??= openSumming(db, rows.sheets);
   const prune = openPruning(db, { start, users, summing });
   return {
     find: async (id) => entries.find(id),
-    spenders: async ({ after }) => entries.spenders(after),
+    spenders: async (after) => entries.spenders(after),
     entries: async ({ after, limit }) => entries.after(after, limit),
     entriesWithin: async (span) => entries.within(span),
     durations: reports.durations,
@@ -100,12 +97,6 @@ export function openLedgerReader(
     prune,
     start: async () => start(),
   };
-}
-
-/** Returns a function that prepares the summing at its first call: processes that only read never need it. */
-function openSummingLater(db: DatabaseSync, sheets: SheetRows): () => Summing {
-  let opened: Summing | undefined;
-  return () => opened ??= openSumming(db, sheets);
 }
 
 /** Returns the amount that a key, group or end user was charged since a day. */
@@ -136,10 +127,6 @@ export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore
     release: refuse,
     append: refuse,
     expire: refuse,
-    async readAvailable(claim) {
-      const { charged, held } = spendingOf(claim, rows.holds.all());
-      return claim.budget - charged - held;
-    },
     async spending(spenders) {
       const holds = rows.holds.all();
       return spenders.map((spender) => spendingOf(spender, holds));

@@ -38,7 +38,7 @@ export interface EntryRows {
   has(id: string): boolean;
   find(id: string): KeptEntry | undefined;
   /** Implements `LedgerStore.spenders`. */
-  spenders(after: number | undefined): Spenders;
+  spenders(after: number): Spenders;
   /** Reads entries after a seq, in order; at most `limit`. */
   after(seq: number, limit: number): KeptEntry[];
   /** Implements `LedgerStore.entriesWithin`. */
@@ -89,9 +89,7 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
       return row === undefined ? undefined : toEntry(row as unknown as EntryRow, sheets.reader());
     },
     spenders(after) {
-      const last = Number(lastSeq.get()?.seq);
-      if (after === undefined) return { seq: last, keys: [], groups: [], users: [] };
-      const seq = Math.min(last, after + SPENDERS_AT_ONCE);
+      const seq = Math.min(Number(lastSeq.get()?.seq), after + SPENDERS_AT_ONCE);
       const rows = charged.all(after, seq) as { key: string; group: string }[];
       return {
         seq,

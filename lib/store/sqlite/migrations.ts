@@ -124,26 +124,26 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO ledger_start VALUES (1, 0, 0, -1);
 
   CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
-  BEGIN SELECT RAISE(ABORT, 'entries never change'); END;
+  BEGIN SELECT RAISE(ABORT, 'entries must not be changed'); END;
   CREATE TRIGGER entries_go BEFORE DELETE ON entries WHEN OLD.seq > (SELECT seq FROM ledger_start)
-  BEGIN SELECT RAISE(ABORT, 'entries go from the old end, once ledger_start has passed them'); END;
+  BEGIN SELECT RAISE(ABORT, 'only the oldest entries may be deleted, after ledger_start has been moved past them'); END;
 
   CREATE TRIGGER price_sheets_once BEFORE INSERT ON price_sheets
   WHEN NEW.version <> 1 + coalesce((SELECT max(version) FROM price_sheets), 0)
-  BEGIN SELECT RAISE(ABORT, 'a price sheet follows the one before it'); END;
+  BEGIN SELECT RAISE(ABORT, 'a new price sheet must follow the last one'); END;
   CREATE TRIGGER price_sheets_stay BEFORE UPDATE ON price_sheets
-  BEGIN SELECT RAISE(ABORT, 'price sheets never change'); END;
+  BEGIN SELECT RAISE(ABORT, 'price sheets must not be changed'); END;
   CREATE TRIGGER price_sheets_go BEFORE DELETE ON price_sheets
-  BEGIN SELECT RAISE(ABORT, 'price sheets never go'); END;
+  BEGIN SELECT RAISE(ABORT, 'price sheets must not be deleted'); END;
 
   CREATE TRIGGER ledger_start_once BEFORE INSERT ON ledger_start
-  BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;
+  BEGIN SELECT RAISE(ABORT, 'the ledger must have exactly one start'); END;
   CREATE TRIGGER ledger_start_moves BEFORE UPDATE ON ledger_start
   WHEN NEW.seq < OLD.seq OR NEW.day < OLD.day
     OR NEW.check_sum IS NOT (SELECT check_sum FROM entries WHERE seq = NEW.seq)
-  BEGIN SELECT RAISE(ABORT, 'the start of the ledger moves on to the check sum of an entry'); END;
+  BEGIN SELECT RAISE(ABORT, 'the start of the ledger must be moved to a later entry with its checksum'); END;
   CREATE TRIGGER ledger_start_stays BEFORE DELETE ON ledger_start
-  BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
+  BEGIN SELECT RAISE(ABORT, 'the ledger must have exactly one start'); END;`,
 
   // No triggers on inserts, which take a quarter of their time: the owner of the ledger reads the last entry before it
   // writes, and entries of any other program break the chain of checksums.
@@ -216,15 +216,15 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   INSERT INTO change_log_start VALUES (1, 0);
   CREATE TRIGGER change_log_stays BEFORE UPDATE ON change_log
-  BEGIN SELECT RAISE(ABORT, 'logged changes never change'); END;
+  BEGIN SELECT RAISE(ABORT, 'logged changes must not be changed'); END;
   CREATE TRIGGER change_log_goes BEFORE DELETE ON change_log WHEN OLD.at >= (SELECT at FROM change_log_start)
-  BEGIN SELECT RAISE(ABORT, 'logged changes go from the old end'); END;
+  BEGIN SELECT RAISE(ABORT, 'only the oldest logged changes may be deleted'); END;
   CREATE TRIGGER change_log_start_once BEFORE INSERT ON change_log_start
-  BEGIN SELECT RAISE(ABORT, 'the log of changes has one start'); END;
+  BEGIN SELECT RAISE(ABORT, 'the log of changes must have exactly one start'); END;
   CREATE TRIGGER change_log_start_moves BEFORE UPDATE ON change_log_start WHEN NEW.at < OLD.at
-  BEGIN SELECT RAISE(ABORT, 'the start of the log of changes moves on'); END;
+  BEGIN SELECT RAISE(ABORT, 'the start of the log of changes only moves on'); END;
   CREATE TRIGGER change_log_start_stays BEFORE DELETE ON change_log_start
-  BEGIN SELECT RAISE(ABORT, 'the log of changes has one start'); END;
+  BEGIN SELECT RAISE(ABORT, 'the log of changes must have exactly one start'); END;
   CREATE TABLE sign_in_links (
     hash TEXT PRIMARY KEY CHECK (length(hash) = 64),
     expires_at INTEGER NOT NULL
@@ -268,7 +268,7 @@ export const MIGRATIONS: readonly string[] = [
     saved INTEGER NOT NULL,
     PRIMARY KEY (day, key_id, group_name, model, end_user, tags)
   ) STRICT, WITHOUT ROWID;
-  -- Which blocks of 2,000 entries have an entry with a name, such as a model, and the bounds of those entries.
+  -- The blocks of 2,000 entries that have an entry with a name, such as a model, and the bounds of those entries.
   CREATE TABLE entry_blocks (
     kind TEXT NOT NULL,
     name TEXT NOT NULL,

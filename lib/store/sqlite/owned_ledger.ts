@@ -51,13 +51,9 @@ export function openOwnedLedger(
       if (answer.held) writer.recordLater(hold.id);
       return answer;
     },
-    async readAvailable(claim) {
-      // The sums of a key are few and have an index, so they are read synchronously.
-      if (claim.scope === "group") await accounts.loadCharged(claim, reports.charged);
-      return accounts.available(claim);
-    },
     async spending(spenders) {
       for (const spender of spenders) {
+        // The sums of a key are few and have an index, so they are read synchronously.
         if (spender.scope === "group") await accounts.loadCharged(spender, reports.charged);
       }
       return await runSlicedNow(readSpending(accounts, spenders));

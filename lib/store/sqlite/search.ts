@@ -8,7 +8,6 @@ import type { KeptEntry, PriceSheet } from "../ledger.ts";
 import {
   type BoundedBlock,
   compareEntries,
-  type EntryOrder,
   type EntrySearch,
   FEW_BLOCKS,
   mayHaveBetter,
@@ -17,14 +16,7 @@ import {
   orderValue,
   readsBlocks,
 } from "../search.ts";
-import {
-  candidateBlocks,
-  conditionOfSearch,
-  conditionsOf,
-  daysOfNames,
-  narrowToDays,
-  type SqlText,
-} from "../search_sql.ts";
+import { candidateBlocks, conditionOfSearch, conditionsOf, daysOfNames, narrowToDays } from "../search_sql.ts";
 import { DIALECT, entryIndexFor } from "./dialect.ts";
 import { BLOCK } from "../sums.ts";
 import { prepareSumsHead } from "./sums.ts";
@@ -32,11 +24,8 @@ import { prepareSumsHead } from "./sums.ts";
 /** Rows of an index that a step reads: a few milliseconds of work. */
 const ROWS_PER_STEP = 2_000;
 
-/** Runs a search with pauses. */
-export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
-
-/** Prepares searches of a migrated database. */
-export function prepareSearch(db: DatabaseSync): SearchWork {
+/** Prepares searches of a migrated database, which pause. */
+export function prepareSearch(db: DatabaseSync): (search: EntrySearch) => Generator<void, KeptEntry[]> {
   const sheets = openSheetRows(db);
   return function* (search) {
     const sheetOf = sheets.reader();
@@ -60,85 +49,49 @@ function* searchIndex(
   sheetOf: (version: number) => PriceSheet,
 ): Generator<void, KeptEntry[]> {
   const { order, after, limit, since, until } = search;
-  const ranges = new IndexRanges(db, search);
+  const isByTime = order === "time";
+  const { index, condition: [indexed, ...indexedValues] } = entryIndexFor(search);
+  const conditions = conditionsOf(search, DIALECT);
+  const column = ORDER_COLUMNS[order];
+  if (!isByTime && after !== undefined) conditions.push([`(${column}, seq) < (?, ?)`, after.value, after.seq]);
+  const values = conditions.flatMap(([, ...values]) => values);
+  const from = `FROM entries INDEXED BY ${index} WHERE ${indexed}`;
+  const rangeEnd = db.prepare(
+    `SELECT at, seq ${from} AND (at, seq) < (?, ?) AND at >= ?
+     ORDER BY at DESC, seq DESC LIMIT 1 OFFSET ${ROWS_PER_STEP - 1}`,
+  );
+  const rowsOfRange = db.prepare(
+    `SELECT ${SELECTED_ENTRY} ${from} AND (at, seq) < (?, ?) AND (at, seq) >= (?, ?)
+     ${conditions.map(([text]) => `AND ${text}`).join(" ")}
+     ${isByTime ? "" : `AND (entries.${column}, seq) > (?, ?)`}
+     ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
+  );
   let entries: KeptEntry[] = [];
-  const latest = { value: BigInt(until), seq: 0 };
-  const first = order === "time" && after !== undefined && after.value < latest.value ? after : latest;
-  let cursor: readonly [at: number, seq: number] = [Number(first.value), first.seq];
+  let cursor = isByTime && after !== undefined && after.value < until ? [Number(after.value), after.seq] : [until, 0];
   for (;;) {
-    const end = ranges.end(cursor, since);
-    const left = order === "time" ? limit - entries.length : limit;
-    const rows = ranges.rows({ cursor, end: end ?? [since, 0], above: entries[limit - 1] }, left);
+    const row = rangeEnd.get(...indexedValues, ...cursor, since);
+    const end = row === undefined ? [since, 0] : [Number(row.at), Number(row.seq)];
+    const floor = isByTime ? [] : floorOf(entries, search);
+    const left = isByTime ? limit - entries.length : limit;
+    const rows = rowsOfRange.all(...indexedValues, ...cursor, ...end, ...values, ...floor, left);
     entries.push(...toEntries(rows, sheetOf));
-    if (order !== "time") {
-      entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
-    }
-    if (end === undefined || order === "time" && entries.length >= limit) return entries;
+    if (!isByTime) entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
+    if (row === undefined || isByTime && entries.length >= limit) return entries;
     cursor = end;
     yield;
   }
 }
 
-/** The rows of a search in ranges of the most selective index. */
-class IndexRanges {
-  readonly #end: ReturnType<DatabaseSync["prepare"]>;
-  readonly #rows: ReturnType<DatabaseSync["prepare"]>;
-  readonly #indexCondition: SqlText;
-  readonly #values: (string | number | bigint)[];
-  readonly #order: EntryOrder;
-
-  constructor(db: DatabaseSync, search: EntrySearch) {
-    const { index, condition: indexCondition } = entryIndexFor(search);
-    const conditions = conditionsOf(search, DIALECT);
-    const column = ORDER_COLUMNS[search.order];
-    if (search.order !== "time" && search.after !== undefined) {
-      conditions.push([`(${column}, seq) < (?, ?)`, search.after.value, search.after.seq]);
-    }
-    const from = `FROM entries INDEXED BY ${index} WHERE ${indexCondition[0]}`;
-    this.#indexCondition = indexCondition;
-    this.#order = search.order;
-    this.#values = conditions.flatMap(([, ...values]) => values);
-    this.#end = db.prepare(
-      `SELECT at, seq ${from} AND (at, seq) < (?, ?) AND at >= ?
-       ORDER BY at DESC, seq DESC LIMIT 1 OFFSET ${ROWS_PER_STEP - 1}`,
-    );
-    this.#rows = db.prepare(
-      `SELECT ${SELECTED_ENTRY} ${from} AND (at, seq) < (?, ?) AND (at, seq) >= (?, ?)
-       ${conditions.map(([text]) => `AND ${text}`).join(" ")}
-       ${search.order === "time" ? "" : `AND (entries.${column}, seq) > (?, ?)`}
-       ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
-    );
-  }
-
-  /** Returns the last position of the range after a cursor; `undefined` if it is the last range. */
-  end(cursor: readonly [number, number], since: number): readonly [number, number] | undefined {
-    const [, ...values] = this.#indexCondition;
-    const row = this.#end.get(...values, ...cursor, since);
-    return row === undefined ? undefined : [Number(row.at), Number(row.seq)];
-  }
-
-  /**
-   * Reads the rows between two positions. In an order other than time, only those that come before the entry `above`.
-   */
-  rows({ cursor, end, above }: {
-    cursor: readonly [number, number];
-    end: readonly [number, number];
-    above: KeptEntry | undefined;
-  }, limit: number): unknown[] {
-    const [, ...values] = this.#indexCondition;
-    const floor = this.#order === "time"
-      ? []
-      : above === undefined
-      ? [-1, 0]
-      : [orderValue(above, this.#order), above.seq];
-    return this.#rows.all(...values, ...cursor, ...end, ...this.#values, ...floor, limit);
-  }
+/** Returns the value and seq that entries must exceed to come before the last entry of a page; -1 if it is not full. */
+function floorOf(page: readonly KeptEntry[], { limit, order }: EntrySearch): Value[] {
+  const last = page[limit - 1];
+  return last === undefined ? [-1, 0] : [orderValue(last, order), last.seq];
 }
 
 /** Blocks whose bounds are read at a time. */
 const BLOCKS_PER_READ = 512;
 
-type Value = string | number | bigint;
+type Value = number | bigint;
 
 /** The blocks that may have entries of a search. */
 interface SearchedBlocks {
@@ -184,11 +137,7 @@ function openBlocks(db: DatabaseSync, search: EntrySearch): SearchedBlocks {
          AND (entries.${column}, seq) > (?, ?)
          ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
       );
-      const rowsOf = (from: number, to: number) => {
-        const worst = found()[limit - 1];
-        const floor: Value[] = worst === undefined ? [-1, 0] : [orderValue(worst, order), worst.seq];
-        return rows.all(from, to, ...values, ...floor, limit);
-      };
+      const rowsOf = (from: number, to: number) => rows.all(from, to, ...values, ...floorOf(found(), search), limit);
       // First the entries that are in no block yet: few, unless many sums are still to be made.
       const { seq } = prepareSumsHead(db)();
       const last = Number(db.prepare("SELECT max(seq) AS seq FROM entries").get()?.seq ?? 0);

@@ -1,8 +1,7 @@
 /** Makes the sums and blocks of a SQLite database from entries, one block of entries at a time. */
 import type { DatabaseSync } from "node:sqlite";
 import { cacheSavings } from "../cache_savings.ts";
-import { DAY_MS, type SumKind, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
-import { FAILED_SQL } from "../search.ts";
+import { DAY_MS, FAILED_SQL, type SumKind, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
 import { addingBlocks, addingSums, BLOCK, BLOCK_KINDS, BLOCK_NAMES, HOURS_KEPT, SUM_TABLES } from "../sums.ts";
 import type { LedgerStore, SumsHead } from "../ledger.ts";
 import type { SheetRows } from "./ledger_rows.ts";
@@ -86,7 +85,7 @@ function prepareAdd(
   db: DatabaseSync,
   sheets: Pick<SheetRows, "all">,
 ): (of: { from: number; to: number; firstDay: number; firstUserDay: number; firstHour: number }) => number {
-  const savings = openSavings(db, sheets);
+  const refreshSavings = openSavings(db, sheets);
   const names = [...new Set([...GROUPED_NAMES, ...BLOCK_NAMES])];
   const bounds = ["min(at) AS first_at", "max(at) AS last_at", "max(cost) AS most_cost", "max(total_ms) AS most_ms"];
   const { figures } = SUM_TABLES.upstreams;
@@ -118,7 +117,7 @@ function prepareAdd(
   const blocks = db.prepare(addingBlocks(blockSelect(), { least: "min", most: "max" }));
   const clear = db.prepare("DELETE FROM block_sums");
   return ({ from, to, firstDay, firstUserDay, firstHour }) => {
-    savings.refresh();
+    refreshSavings();
     group.run(from, to);
     const keptHour = Math.max(firstHour, Number(lastHour.get()?.hour) - HOURS_KEPT);
     upstreams.run(firstDay);
@@ -166,14 +165,11 @@ export function endOfBlock(seq: number): number {
   return seq - seq % BLOCK + BLOCK;
 }
 
-/** The temporary table `sheet_savings`: the amount that a cached token of each class saves, by version of the price sheet. */
-export interface Savings {
-  /** Adds the price sheets that the table lacks. */
-  refresh(): void;
-}
-
-/** Creates the table `sheet_savings` of a connection. */
-export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Savings {
+/**
+ * Creates the temporary table `sheet_savings` of a connection: the amount that a cached token of each class saves, by
+ * version of the price sheet. Returns a function that adds the price sheets that the table lacks.
+ */
+export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): () => void {
   db.exec(`PRAGMA temp_store = MEMORY;
     CREATE TEMP TABLE IF NOT EXISTS sheet_savings (
       version INTEGER PRIMARY KEY, read INTEGER, write_5m INTEGER, write_1h INTEGER)`);
@@ -182,21 +178,15 @@ export function openSavings(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
     "SELECT coalesce(max(version), 0) AS newest, (SELECT coalesce(max(version), 0) FROM sheet_savings) AS known FROM price_sheets",
   );
   const insert = db.prepare("INSERT OR IGNORE INTO sheet_savings VALUES (?, ?, ?, ?)");
-  return {
-    refresh() {
-      const row = missing.get();
-      const known = Number(row?.known);
-      if (Number(row?.newest) === known) return;
-      for (const { version, sheet } of sheets.all()) {
-        if (version > known) insert.run(version, ...cacheSavings(sheet));
-      }
-    },
+  return () => {
+    const row = missing.get();
+    const known = Number(row?.known);
+    if (Number(row?.newest) === known) return;
+    for (const { version, sheet } of sheets.all()) {
+      if (version > known) insert.run(version, ...cacheSavings(sheet));
+    }
   };
 }
-
-/** Expression for what prompt caches saved, with `LEFT JOIN sheet_savings ON version = price_version`. */
-export const SAVED = `coalesce(input_cache_read * read + input_cache_write_5m * write_5m
-  + input_cache_write_1h * write_1h, 0)`;
 
 /** Expression for the cost of an entry at the prices of the target, in USD as text; NULL if the target has none. */
 const TARGET_USD = `CASE WHEN instr(details, '"upstream_usd"') THEN details ->> '$.upstream_usd' END`;
@@ -211,7 +201,10 @@ export const ENTRY_NAMES: Readonly<Record<string, string>> = {
   tags: "coalesce(tags, '')",
 };
 
-/** Expressions for the figures of an entry. For an amount in USD, the decimals are padded to twelve. */
+/**
+ * Expressions for the figures of an entry, with `LEFT JOIN sheet_savings ON version = price_version`. For an amount in
+ * USD, the decimals are padded to twelve.
+ */
 export const ENTRY_FIGURES: Readonly<Record<string, string>> = {
   requests: "1",
   failed: FAILED_SQL,
@@ -219,7 +212,7 @@ export const ENTRY_FIGURES: Readonly<Record<string, string>> = {
   images: "images",
   cost: "cost",
   overrun: "overrun",
-  saved: SAVED,
+  saved: "coalesce(input_cache_read * read + input_cache_write_5m * write_5m + input_cache_write_1h * write_1h, 0)",
   counted: "source NOT IN ('upstream', 'none')",
   attempts: "attempts",
   target_cost: `coalesce(CAST((${TARGET_USD}) AS INTEGER) * 1000000000000 + CAST(substr(replace(

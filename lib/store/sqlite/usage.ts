@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { createSerializer, runSliced, runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { Durations, DurationSpan } from "../ledger.ts";
-import { FAILED_SQL } from "../search.ts";
+import { FAILED_SQL } from "../days.ts";
 import type { ReadCharged } from "./accounts.ts";
 import type { Reports } from "./ledger.ts";
 import { prepareSearch } from "./search.ts";

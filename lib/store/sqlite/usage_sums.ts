@@ -1,10 +1,10 @@
 /** Adds up the usage of a period from a SQLite database, with pauses. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type CutSpan, cutSpan, DAY_MS, type SumKind, sumKindOf, Sums, TIME_STEPS } from "../days.ts";
+import { type CutSpan, cutSpan, type SumKind, sumKindOf, Sums } from "../days.ts";
 import type { Spender, SumsHead, UpstreamDaySum, UsageBy, UsageQuery } from "../ledger.ts";
-import { SHORT_TAIL, stepMs, SUM_TABLES, type SumTable } from "../sums.ts";
+import { DAYS, GROUPING_COLUMNS, SHORT_TAIL, stepMs, SUM_TABLES, type SumTable } from "../sums.ts";
 import { allOf, conditionsOf } from "../search_sql.ts";
-import { AFTER_ALL_TEXTS, COUNTS, joinHalves, sumsOfHalves } from "./day_sums.ts";
+import { AFTER_ALL_TEXTS, joinHalves, sumsOfHalves } from "./day_sums.ts";
 import { openSheetRows } from "./ledger_rows.ts";
 import { figureColumns, RowSums } from "./row_sums.ts";
 import { DIALECT, entryIndexFor } from "./dialect.ts";
@@ -29,18 +29,7 @@ interface SumsQuery extends Span {
   rows: RowSums;
 }
 
-/**
- * The sums per day that are written with the entries. They exist even for days that were pruned before other sums
- * existed.
- */
-const DAYS: SumTable = {
-  table: "days",
-  step: "day",
-  names: ["key_id", "group_name", "model"],
-  figures: [...COUNTS.split(", "), "cost", "overrun"],
-};
-
-const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
+const USAGE_FIGURES = SUM_TABLES.users.figures;
 
 /**
  * Adds up usage of a migrated database, with a pause after every few rows. Each call must be within one transaction,
@@ -49,7 +38,7 @@ const USAGE_FIGURES: readonly string[] = [...DAYS.figures, "saved"];
 export class UsageWork {
   readonly #db: DatabaseSync;
   readonly #statements: ReturnType<typeof prepareStatements>;
-  readonly #savings: ReturnType<typeof openSavings>;
+  readonly #refreshSavings: () => void;
   readonly #sheets: ReturnType<typeof openSheetRows>;
   readonly #prepared = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
 
@@ -57,7 +46,7 @@ export class UsageWork {
     this.#db = db;
     this.#statements = prepareStatements(db);
     this.#sheets = openSheetRows(db);
-    this.#savings = openSavings(db, this.#sheets);
+    this.#refreshSavings = openSavings(db, this.#sheets);
   }
 
   /** Adds up what a group was charged since a day: see `ReadCharged`. */
@@ -129,7 +118,7 @@ export class UsageWork {
 
   /** Adds all rows of the period: whole days or hours from sums, parts of them from entries. */
   *#collect(sumsQuery: SumsQuery): Generator<void> {
-    this.#savings.refresh();
+    this.#refreshSavings();
     const { kind } = sumsQuery;
     if (kind === undefined) return yield* this.#addEntries(sumsQuery, sumsQuery);
     const start = Number(this.#statements.start.get()?.day);
@@ -298,23 +287,10 @@ function rangeOf({ step, names }: SumTable): string {
   return `(${key.join(", ")}) > (${placeholders(key)}) AND (${key.join(", ")}) <= (${placeholders(key)})`;
 }
 
-/** Columns of the groupings; expressions for hours and minutes, which `entries` does not have as columns. */
-const COLUMNS: Readonly<Record<UsageBy, string>> = {
-  key: "key_id",
-  group: "group_name",
-  model: "model",
-  upstream: "upstream",
-  day: "day",
-  hour: `at / ${TIME_STEPS.hour.ms}`,
-  minute: `at / ${TIME_STEPS.minute.ms}`,
-  user: "end_user",
-  tag: "tags",
-};
-
 function columnOf(table: string, by: UsageBy): string {
-  if (table === "entries") return ENTRY_NAMES[COLUMNS[by]] ?? COLUMNS[by];
-  if (table !== SUM_TABLES.hours.table) return COLUMNS[by];
-  return by === "hour" ? "hour" : by === "day" ? `hour / ${DAY_MS / TIME_STEPS.hour.ms}` : COLUMNS[by];
+  const column = GROUPING_COLUMNS[by];
+  if (table === "entries") return ENTRY_NAMES[column] ?? column;
+  return by === "day" && table === SUM_TABLES.hours.table ? "hour / 24" : column;
 }
 
 function prepareStatements(db: DatabaseSync) {

@@ -1,5 +1,5 @@
 /** Entries for tests of the reports. */
-import { recomputeCharge } from "../../../lib/billing/ledger_postings.ts";
+import { recomputeCharge } from "../../../lib/billing/reports/audit_entry.ts";
 import { NO_TOKENS } from "../../../lib/store/days.ts";
 import type { BilledTokens, Entry, PriceSheet } from "../../../lib/store/ledger.ts";
 import { seeded } from "../../support/random.ts";

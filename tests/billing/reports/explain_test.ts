@@ -4,10 +4,11 @@ import type { EndedRequest } from "../../../lib/billing/reports/request_schemas.
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { Entry, EntryAttempt, EntryDetails, EntryReason, ReasonCode } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+import { key } from "../../store/behaviours_keys.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
 /** A store in which the key of the entries has a name. */
-const NAMED = { keys: { names: () => Promise.resolve(new Map([["key_1", "anna"]])) }, config: { keys: [] } };
+const NAMED = { keys: { findIds: () => Promise.resolve([key({ name: "anna" })]) }, config: { keys: [] } };
 
 /** The explanation of one entry, through a ledger. */
 async function explain(entry: Entry, named?: typeof NAMED): Promise<EndedRequest> {

@@ -8,6 +8,7 @@ import { openMemoryDisk } from "./disk.ts";
 import type { Variant } from "./simulate.ts";
 import { CUSTOMERS, WARES } from "./shop.ts";
 import { tokensOf } from "./truth.ts";
+import { availableIn } from "../../support/available.ts";
 
 /** A bug and the invariants of which it breaks one. */
 export interface Bug {
@@ -133,7 +134,7 @@ export const BUGS: readonly Bug[] = [
         replaced(ledger, {
           async hold(hold, forMs) {
             for (const claim of hold.claims) {
-              const left = await ledger.readAvailable(claim);
+              const left = await availableIn(ledger, claim);
               if (left < hold.amount) return { held: false, claim, available: left, onHold: 0n };
             }
             return await ledger.hold({ ...hold, claims: hold.claims.map((c) => ({ ...c, budget: PLENTY })) }, forMs);
@@ -335,7 +336,7 @@ export const BUGS: readonly Bug[] = [
       disk: disk((store) =>
         changed(store, {
           async hold(hold) {
-            const lefts = await Promise.all(hold.claims.map((claim) => store.readAvailable(claim)));
+            const lefts = await Promise.all(hold.claims.map((claim) => availableIn(store, claim)));
             const short = lefts.findIndex((left) => left < hold.amount * 2n);
             const claim = hold.claims[short];
             if (claim === undefined) return await store.hold(hold);

@@ -44,7 +44,6 @@ export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
   return {
     ...store,
     hold: (hold) => cross("hold", () => store.hold(hold)),
-    readAvailable: (claim) => cross("left", () => store.readAvailable(claim)),
     spending: (spenders) => cross("spending", () => store.spending(spenders)),
     renew: (ids, leaseUntil) => cross("renew", () => store.renew(ids, leaseUntil)),
     release: (ids) => cross("release", () => store.release(ids)),

@@ -1,6 +1,6 @@
 /**
  * Compares the ledger with what really happened. Checked after every step or at the end of a run:
- * - I1 postings balance, for each entry and all accounts; I2 the rest is the budget minus charges and holds
+ * - I1 no entry has a fault by the audit; I2 the rest is the budget minus charges and holds
  * - I3 the held amount is the sum of open holds, none remains at the end, and none expires during its lease
  * - I4 one hold and one end per request, and no charge above the hold; I5 the charge is recomputed from the entry alone
  * - I6 every complete answer is in the ledger, and every charge for a complete answer was seen complete
@@ -15,8 +15,8 @@
  * Elsewhere: I14 prices (`money_test.ts`) and int64 (`tests/store/behaviours_ledger.ts`), I20 flipped bits
  * (`tests/e2e/billing/flipped_bits_test.ts`).
  */
-import { listPostings, recomputeCharge } from "../../../lib/billing/ledger_postings.ts";
 import { costOfTokens, PRICE_CLASSES } from "../../../lib/billing/price.ts";
+import { checkEntry, recomputeCharge } from "../../../lib/billing/reports/audit_entry.ts";
 import type {
   BilledTokens,
   BudgetClaim,
@@ -30,6 +30,7 @@ import type {
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { costBy } from "./shop.ts";
 import { tokensOf, type Truth } from "./truth.ts";
+import { availableIn } from "../../support/available.ts";
 
 /** Something that must never be. */
 export class Violation extends Error {
@@ -72,7 +73,6 @@ export class Checker {
   /** Charged amounts by owner and day. */
   readonly #charged = new Map<string, Map<number, bigint>>();
   readonly #budgets = new Map<string, BudgetClaim>();
-  readonly #accounts = new Map<string, bigint>();
   readonly #texts: string[] = [];
   readonly #monotonic: () => number;
   #holds: readonly Hold[] = [];
@@ -132,7 +132,7 @@ export class Checker {
   /** Compares the rests that the store reports. */
   async checkLeft(): Promise<void> {
     for (const claim of this.#budgets.values()) {
-      const left = await this.#disk.ledger.readAvailable(claim);
+      const left = await availableIn(this.#disk.ledger, claim);
       const expected = claim.budget - this.#chargedSince(claim) - this.#heldSince(claim);
       must(left === expected, "I2", () => `${left} is said to be left of ${show(claim)}, and ${expected} is`);
     }
@@ -178,24 +178,14 @@ export class Checker {
     const { process, takenAt = 0 } = truth;
     const isEarly = process === this.#process && this.#monotonic() < takenAt + LEASE_MS;
     must(entry.ending !== "lost" || !isEarly, "I3", () => `the hold of ${id} was void before its lease was over`);
-    this.#post(entry);
+    const [fault] = checkEntry(entry);
+    must(fault === undefined, "I1", () => `${id}: ${fault?.message}`);
     const day = Math.floor(entry.at / DAY_MS);
     for (const name of [`key:${entry.keyId}`, `group:${entry.group}`]) {
       let days = this.#charged.get(name);
       if (days === undefined) this.#charged.set(name, days = new Map());
       days.set(day, (days.get(day) ?? 0n) + entry.cost);
     }
-  }
-
-  #post(entry: KeptEntry): void {
-    for (const { debit, credit, amount } of listPostings(entry)) {
-      this.#accounts.set(debit, (this.#accounts.get(debit) ?? 0n) - amount);
-      this.#accounts.set(credit, (this.#accounts.get(credit) ?? 0n) + amount);
-    }
-    let sum = 0n;
-    for (const balance of this.#accounts.values()) sum += balance;
-    must(sum === 0n, "I1", () => `accounts sum up to ${sum} after ${entry.id}`);
-    must((this.#accounts.get("customer:held") ?? 0n) === 0n, "I1", () => `${entry.id} leaves something held`);
   }
 
   #chargedSince({ scope, id, since }: BudgetClaim, until = Infinity): bigint {
@@ -290,7 +280,7 @@ export class Checker {
     const other = openMemoryStore().ledger;
     await other.append([...this.entries.values()].reverse());
     for (const claim of this.#budgets.values()) {
-      const [here, there] = [await this.#disk.ledger.readAvailable(claim), await other.readAvailable(claim)];
+      const [here, there] = [await availableIn(this.#disk.ledger, claim), await availableIn(other, claim)];
       must(here === there, "I11", () => `${here} is left of ${show(claim)}, and ${there} in another order`);
     }
   }

@@ -119,7 +119,6 @@ function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
   return {
     ...store,
     hold: then(store.hold),
-    readAvailable: then(store.readAvailable),
     spending: then(store.spending),
     spenders: then(store.spenders),
     renew: then(store.renew),

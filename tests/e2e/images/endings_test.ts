@@ -19,6 +19,7 @@ import {
 } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
 import { entriesOf } from "../request/world.ts";
+import { availableIn } from "../../support/available.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
 const IMAGE = gray({ width: 1024, height: 1024 });
@@ -90,7 +91,7 @@ async function assertEntered(running: ImageGateway, expected: readonly Expected[
   const id = entries[0]?.keyId ?? "";
   assertEquals(await gateway.store.ledger.holds(), []);
   assertEquals(
-    await gateway.store.ledger.readAvailable({ scope: "key", id, budget: BUDGET, since: 0 }),
+    await availableIn(gateway.store.ledger, { scope: "key", id, budget: BUDGET, since: 0 }),
     BUDGET - spent,
   );
   const slots = { name: `key:${id}`, unit: "concurrency" as const, limit: 4, cost: 1, reportOnly: false };

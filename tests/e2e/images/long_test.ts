@@ -12,6 +12,7 @@ import { type SimulatedTime, simulateTime } from "../../support/simulated_time.t
 import { json, startUpstream } from "../../upstream/mod.ts";
 import { PNG } from "../../upstreams/openai_images/host.ts";
 import { plainUpstream } from "../../support/plain_model.ts";
+import { availableIn } from "../../support/available.ts";
 
 const BEGIN = Date.UTC(2027, 0, 1);
 const MINUTE_MS = 60_000;
@@ -108,7 +109,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
       const [entry] = kept;
       assert(entry !== undefined);
       const claim = { scope: "key" as const, id: record.id, budget: BUDGET, since: 0 };
-      assertEquals(await store.ledger.readAvailable(claim), BUDGET - entry.cost);
+      assertEquals(await availableIn(store.ledger, claim), BUDGET - entry.cost);
       return entry;
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -10,6 +10,7 @@ import { readEntries } from "../nodes/cluster.ts";
 import { ADMIN, KeyWorker } from "./key_worker.ts";
 import { assertLedgerAgrees, ENV as LOAD_ENV, KEY, type Load, modelConfigOf } from "./load.ts";
 import { until } from "../../support/soon.ts";
+import { availableIn } from "../../support/available.ts";
 
 const CLIENTS = 16;
 /** Shortest and longest time from ready to the kill, in milliseconds. */
@@ -57,7 +58,7 @@ async function examine(address: StoreAddress, load: Load) {
     const entries = await readEntries(store.ledger);
     const findings = assertLedgerAgrees(entries, load.requests);
     const holds = await store.ledger.holds();
-    const left = await store.ledger.readAvailable({ scope: "group", id: "default", budget: BUDGET, since: 0 });
+    const left = await availableIn(store.ledger, { scope: "group", id: "default", budget: BUDGET, since: 0 });
     const { ok, differences } = await auditLedger(store.ledger);
     assertEquals([ok, differences], [true, []]);
     return { ...findings, entries, holds, left };

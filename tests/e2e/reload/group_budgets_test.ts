@@ -13,14 +13,14 @@ Deno.test("a configuration is activated after its new group budgets were read", 
       readTextFile: () => Promise.resolve(JSON.stringify({ groups })),
     });
   const kept = openMemoryStore();
-  const arrived = Promise.withResolvers<string>();
+  const arrived = Promise.withResolvers<string | undefined>();
   const gate = Promise.withResolvers<void>();
   const ledger = {
     ...kept.ledger,
-    async readAvailable(claim: Parameters<typeof kept.ledger.readAvailable>[0]) {
-      arrived.resolve(claim.id);
+    async spending(spenders: Parameters<typeof kept.ledger.spending>[0]) {
+      arrived.resolve(spenders[0]?.id);
       await gate.promise;
-      return await kept.ledger.readAvailable(claim);
+      return await kept.ledger.spending(spenders);
     },
   };
   const store = { ...kept, ledger };

@@ -9,6 +9,7 @@ import { usd } from "./bills.ts";
 import { frames, REPORTED, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
+import { availableIn } from "../../support/available.ts";
 
 /** Price of an output token, in 1e-12 USD. */
 export const PRICE = 10_000_000n;
@@ -83,5 +84,5 @@ export function leftOf(
   { store }: TestGateway,
   { scope = "key", id, budget, since = 0 }: Pick<BudgetClaim, "id" | "budget"> & Partial<BudgetClaim>,
 ): Promise<bigint> {
-  return store.ledger.readAvailable({ scope, id, budget, since });
+  return availableIn(store.ledger, { scope, id, budget, since });
 }

@@ -12,6 +12,7 @@ import { disconnectsAfter, disconnectWatch } from "./exchange.ts";
 import { frames, REASONED, REPORTED, type ReportedUsage, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from "../../upstream/mod.ts";
 import { entriesOf, tokens } from "./world.ts";
+import { availableIn } from "../../support/available.ts";
 
 const counter = await loadTokenCounter();
 const PIECES = ["alpha beta ", "gamma delta "];
@@ -113,7 +114,7 @@ function start(
       const [entry, ...others] = await store.ledger.entries({ after: 0, limit: 10 });
       assert(entry !== undefined && others.length === 0);
       const claim = { scope: "key", id: key.id, budget: BUDGET, since: 0 } as const;
-      assertEquals(await store.ledger.readAvailable(claim), BUDGET - entry.cost);
+      assertEquals(await availableIn(store.ledger, claim), BUDGET - entry.cost);
       assert(entry.held >= entry.cost && entry.overrun === 0n);
       return entry;
     },

@@ -16,6 +16,7 @@ import {
 } from "../../support/gateway.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { until } from "../../support/soon.ts";
+import { availableIn } from "../../support/available.ts";
 
 /** Ways of a request to its model: in its own protocol, in another one, or inside the gateway. */
 export const WAYS = ["relayed", "translated", "embedded"] as const;
@@ -136,7 +137,7 @@ export function startWorld(options: WorldOptions): World {
       assertEquals(await store.ledger.holds(), [], about);
       for (const scope of ["key", "group"] as const) {
         const claim = { scope, id: scope === "key" ? gateway.key.id : "default", budget: BUDGET, since: 0 };
-        assertEquals(await store.ledger.readAvailable(claim), BUDGET - cost, about);
+        assertEquals(await availableIn(store.ledger, claim), BUDGET - cost, about);
       }
       for (const name of [`key:${gateway.key.id}`, "group:default", "model:acme/one"]) {
         const claim = { name, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };

@@ -9,6 +9,7 @@ import { seeded } from "../../support/random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 import { rounds, skipInQuick } from "../../support/skip.ts";
+import { availableIn } from "../../support/available.ts";
 
 /** The driver's error without a server. */
 class Unreachable extends Error {
@@ -36,7 +37,6 @@ function farAway(mood: () => Mood): LedgerStore {
   };
   return {
     hold: far(ledger.hold),
-    readAvailable: far(ledger.readAvailable),
     spending: far(ledger.spending),
     spenders: far(ledger.spenders),
     renew: far(ledger.renew),
@@ -175,7 +175,7 @@ Deno.test("JournaledLedger rejects other calls at once during an outage, with a 
     world.mood = "refuses";
     const calls: (() => Promise<unknown>)[] = [
       () => ledger.hold(hold()),
-      () => ledger.readAvailable(ofKey(1n)),
+      () => availableIn(ledger, ofKey(1n)),
       () => ledger.renew(["r1"], 1),
       () => ledger.find("r1"),
       () => ledger.holds(),

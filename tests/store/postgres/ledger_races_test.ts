@@ -9,6 +9,7 @@ import { entryOf, SHEET } from "../../billing/reports/entries.ts";
 import { DAY, hold, MIDNIGHT, ofKey, readChain } from "../behaviours_ledger.ts";
 import { type Ledgers, withLedgers } from "./ledgers.ts";
 import { eventually, until } from "../../support/soon.ts";
+import { availableIn } from "../../support/available.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
@@ -108,7 +109,7 @@ Deno.test(
         const answers = await Promise.all(wishes.map((wish, index) => pick(ledgers, index).hold(wish)));
         assertEquals(count(answers, ({ held }) => held), 100, `round ${round}`);
         for (const ledger of ledgers) {
-          for (const scope of scopes) assertEquals(await ledger.readAvailable(claimOf(scope)), 0n);
+          for (const scope of scopes) assertEquals(await availableIn(ledger, claimOf(scope)), 0n);
         }
       }
     }),
@@ -149,7 +150,7 @@ Deno.test(
       for (const [id, sum] of paid) {
         const scope = id.startsWith("key") ? "key" : "group";
         assert(sum <= budgets[scope] && sum > budgets[scope] / 2n, `${id}: ${sum}`);
-        const left = await ledgers[0].readAvailable({ scope, id, budget: budgets[scope], since: DAY });
+        const left = await availableIn(ledgers[0], { scope, id, budget: budgets[scope], since: DAY });
         assertEquals(left, budgets[scope] - sum);
       }
       assertEquals(await ledgers[0].holds(), []);
@@ -280,7 +281,7 @@ Deno.test("a hold turns into a charge atomically", OPTIONS, () =>
       for (let turn = 0; !isEntered; turn++) {
         const [answer, left] = await Promise.all([
           other.hold(hold({ id: `x${round}-${turn}`, amount: 1n, claims: [claim] })),
-          other.readAvailable(claim),
+          availableIn(other, claim),
         ]);
         assertEquals([answer.held, !answer.held && answer.available, left], [false, 0n, 0n], `round ${round}`);
       }
@@ -334,7 +335,7 @@ Deno.test(
       await cutting;
       assertEquals(held.length, 400);
       assertEquals((await ledgers[0].holds()).map(({ id }) => id).toSorted(), held.toSorted());
-      assertEquals(await ledgers[0].readAvailable(claim), 0n);
+      assertEquals(await availableIn(ledgers[0], claim), 0n);
       assertEquals((await readChain(ledgers[0])).map(({ id }) => id).toSorted(), entered.toSorted());
       const [sum] = await ledgers[0].usage({ since: MIDNIGHT, until: MIDNIGHT + 24 * HOUR, by: "key" });
       assertEquals(sum?.requests, entered.length);

@@ -7,12 +7,20 @@ import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { watchTurns } from "../../support/turns.ts";
 import { DAY, entry, hold, MIDNIGHT } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
+import { availableIn } from "../../support/available.ts";
 
 const OURS: BudgetClaim = { scope: "group", id: "default", budget: 10_000n, since: DAY };
 const DAY_MS = 86_400_000;
 
 function atOnce(): never {
   throw new Error("Cannot read the ledger at once");
+}
+
+/** Returns what is left of the budget, by the refusal of a hold that exceeds it. */
+function left(accounts: Accounts): bigint {
+  const answer = accounts.hold(hold({ id: "refused", amount: 1_000_000n, claims: [OURS] }));
+  if (answer.held) throw new Error("The budget has room for everything");
+  return answer.available;
 }
 
 Deno.test("Accounts.loadCharged() adds charges made during the read", async () => {
@@ -32,9 +40,9 @@ Deno.test("Accounts.loadCharged() adds charges made during the read", async () =
   assertEquals(accounts.hold(hold({ id: "held", amount: 5n, claims: [] })), { held: true });
   sum.resolve(1_001n);
   await learnt;
-  assertEquals(accounts.available(OURS), 10_000n - 1_001n - 20n - 5n);
+  assertEquals(left(accounts), 10_000n - 1_001n - 20n - 5n);
   accounts.enter(entry({ id: "held", cost: 7n }));
-  assertEquals(accounts.available(OURS), 10_000n - 1_001n - 20n - 7n);
+  assertEquals(left(accounts), 10_000n - 1_001n - 20n - 7n);
   // It is known from here on.
   await accounts.loadCharged(OURS, () => Promise.reject(new Error("asked again")));
 });
@@ -54,12 +62,12 @@ Deno.test("Accounts.hold() reads synchronously if it cannot wait, and stays corr
     accounts.enter(entry({ id, cost: 10n }));
   };
   enter("first");
-  assertEquals(accounts.available(OURS), 9_890n);
+  assertEquals(left(accounts), 9_890n);
   enter("second");
   sum.resolve(100n);
   await Promise.all([one, other]);
   enter("third");
-  assertEquals(accounts.available(OURS), 10_000n - kept);
+  assertEquals(left(accounts), 10_000n - kept);
 });
 
 Deno.test("Accounts.loadCharged() leaves nothing behind after an error", async () => {
@@ -71,12 +79,12 @@ Deno.test("Accounts.loadCharged() leaves nothing behind after an error", async (
     })
   );
   accounts.enter(entry({ cost: 10n }));
-  assertThrows(() => accounts.available(OURS), Error, "at once");
+  assertThrows(() => left(accounts), Error, "at once");
   await accounts.loadCharged(OURS, (_, begun) => {
     begun();
     return Promise.resolve(10n);
   });
-  assertEquals(accounts.available(OURS), 9_990n);
+  assertEquals(left(accounts), 9_990n);
 });
 
 /** Reads the sums of a group while entries are written. Returns the number of entries that were written by the end. */
@@ -96,7 +104,7 @@ async function readBesideWriters(path: string): Promise<number> {
   let expected = -BigInt((days - 10) * keys / 2 * 10);
   using turns = watchTurns();
   let over = false;
-  const requested = ledger.readAvailable(claim).finally(() => over = true);
+  const requested = availableIn(ledger, claim).finally(() => over = true);
   let number = 0;
   let meanwhile = 0;
   while (!over) {
@@ -112,13 +120,13 @@ async function readBesideWriters(path: string): Promise<number> {
     }
   }
   await requested;
-  assertEquals(await ledger.readAvailable(claim), expected);
+  assertEquals(await availableIn(ledger, claim), expected);
   assertGreater(turns.count(), 2);
   assertLess(turns.longestWork(), 1_000);
   await close();
   const again = openSqliteStore(path, { own: true });
-  assertEquals(await again.ledger.readAvailable(claim), expected);
-  assertEquals(await again.ledger.readAvailable({ ...claim, id: "nobody" }), 0n);
+  assertEquals(await availableIn(again.ledger, claim), expected);
+  assertEquals(await availableIn(again.ledger, { ...claim, id: "nobody" }), 0n);
   await again.close();
   return meanwhile;
 }

@@ -111,7 +111,7 @@ Deno.test("backupStore() never overwrites a file, and leaves nothing after a fai
     await fails(path, path, "already exists");
     await fails(`${folder}/nothing.db`, `${folder}/copy.db`, "does not exist");
     await fails(path, `${folder}/nowhere/copy.db`, "does not exist");
-    await fails(folder, `${folder}/copy.db`, "is no file");
+    await fails(folder, `${folder}/copy.db`, "is not a file");
     await fails(`${folder}/there`, `${folder}/copy.db`, "");
     await Deno.writeTextFile(`${folder}/copy.db.partial`, "");
     await fails(path, `${folder}/copy.db`, "already exists");

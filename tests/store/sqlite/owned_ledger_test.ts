@@ -14,6 +14,7 @@ import { SHEET } from "../../billing/reports/entries.ts";
 import { key } from "../behaviours_keys.ts";
 import { inFolder } from "../in_folder.ts";
 import { canRun, findProgram, skipIf } from "../../support/skip.ts";
+import { availableIn } from "../../support/available.ts";
 
 const FILE = "sluice.db";
 
@@ -40,7 +41,7 @@ Deno.test("the SQLite ledger continues after a restart", () =>
     await first.close();
     const second = openSqliteStore(path, { own: true });
     assertEquals([await readChain(second.ledger), await second.ledger.days(0)], before);
-    assertEquals(await second.ledger.readAvailable(ofKey(1000n)), 800n);
+    assertEquals(await availableIn(second.ledger, ofKey(1000n)), 800n);
     assertEquals(await second.ledger.append([entry({ id: "a" }), entry({ id: "c" })]), [false, true]);
     assertEquals((await readChain(second.ledger)).map(({ priceVersion }) => priceVersion), [1, 2, 1]);
     await second.close();
@@ -83,7 +84,7 @@ Deno.test("the SQLite ledger records holds with the next entries, unless they en
     assertEquals(await guest.ledger.holds(), await ledger.holds());
     await ledger.renew(["b"], leaseUntil + 5);
     assertEquals(await noted(), [["b", leaseUntil + 5]]);
-    assertEquals(await guest.ledger.readAvailable(ofKey(1000n)), await ledger.readAvailable(ofKey(1000n)));
+    assertEquals(await availableIn(guest.ledger, ofKey(1000n)), await availableIn(ledger, ofKey(1000n)));
     await ledger.append([entry({ id: "b" })]);
     assertEquals(await noted(), []);
     for (const store of [guest, { close }]) await store.close();
@@ -345,21 +346,21 @@ Deno.test("the SQLite ledger rejects manual changes", () =>
     const columns = db.prepare("PRAGMA table_info(entries)").all().map(({ name }) => String(name)).join(", ");
     const again = (seq: number, id: string) => copyOfSecond(columns, { seq, id });
     const refused: [string, string][] = [
-      ["UPDATE entries SET cost = 0 WHERE seq = 2", "never change"],
-      ["UPDATE entries SET seq = 9 WHERE seq = 5", "never change"],
-      ["DELETE FROM entries WHERE seq = 5", "from the old end"],
-      ["DELETE FROM entries WHERE seq = 1", "from the old end"],
+      ["UPDATE entries SET cost = 0 WHERE seq = 2", "must not be changed"],
+      ["UPDATE entries SET seq = 9 WHERE seq = 5", "must not be changed"],
+      ["DELETE FROM entries WHERE seq = 5", "only the oldest"],
+      ["DELETE FROM entries WHERE seq = 1", "only the oldest"],
       [`INSERT ${again(5, "new")}`, "UNIQUE"],
       [`INSERT ${again(6, "r2")}`, "UNIQUE"],
-      ["UPDATE price_sheets SET prompt = '0'", "never change"],
-      ["DELETE FROM price_sheets", "never go"],
+      ["UPDATE price_sheets SET prompt = '0'", "must not be changed"],
+      ["DELETE FROM price_sheets", "must not be deleted"],
       [
         "INSERT OR REPLACE INTO price_sheets SELECT 1, 'm', factor, prompt, completion, '1', '2', '3' FROM price_sheets",
-        "follows",
+        "must follow",
       ],
-      ["UPDATE ledger_start SET seq = 2, check_sum = 1", "the check sum of an entry"],
-      ["UPDATE ledger_start SET seq = 9, check_sum = 0", "the check sum of an entry"],
-      ["UPDATE ledger_start SET day = -2", "the check sum of an entry"],
+      ["UPDATE ledger_start SET seq = 2, check_sum = 1", "with its checksum"],
+      ["UPDATE ledger_start SET seq = 9, check_sum = 0", "with its checksum"],
+      ["UPDATE ledger_start SET day = -2", "with its checksum"],
       ["DELETE FROM ledger_start", "one start"],
       ["INSERT OR REPLACE INTO ledger_start VALUES (1, 5, 5, 5)", "one start"],
       ["INSERT INTO days SELECT day, 'x', '', '', 9.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM days", "REAL"],
