@@ -62,7 +62,7 @@ const PROTOCOLS = ["chat", "responses", "messages", "gemini"].map((protocol) => 
 /** Configuration and models. */
 const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 
-/** What every endpoint that sends metered requests to models uses. */
+/** Imports of every endpoint that sends metered requests to models. */
 const METERED = [
   "lib/o200k",
   "lib/access",

@@ -2,6 +2,7 @@
 import type { Config } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { Model, Target } from "./model.ts";
+import type { Pricing } from "./price_schema.ts";
 import type { ListedModel } from "./price_lists.ts";
 
 /** A difference between a configured model and a price list. */
@@ -53,21 +54,30 @@ type MemberDifference = Pick<ListedDifference, "member" | "configured" | "listed
 
 /**
  * Returns the differences between a model and its entry, for the members that the entry has. Listed prices are compared
- * with those of the target, or with those of the model if the target has none.
+ * with those of the target, or with those of the model at `now` (Unix milliseconds) if the target has none.
  */
-export function listDifferences({ index, model, target, listed }: MatchedModel): ListedDifference[] {
+export function listDifferences(match: MatchedModel, now: number): ListedDifference[] {
+  const { index, model, target, listed } = match;
   const { context_length, max_completion_tokens, pricing } = listed;
   const maxTokens = model.top_provider.max_completion_tokens;
-  const path = target.pricing === undefined ? "pricing" : `targets[${model.targets.indexOf(target)}].pricing`;
+  const [path, prices] = comparedPrices(match, now);
   const differences = [
     ...(context_length === undefined ? [] : compare("context_length", model.context_length, context_length)),
     ...(max_completion_tokens === undefined
       ? []
       : compare("top_provider.max_completion_tokens", maxTokens, max_completion_tokens)),
-    ...listPriceDifferences((target.pricing ?? model.pricing) as unknown as JsonObject, pricing, path),
+    ...listPriceDifferences(prices as unknown as JsonObject, pricing, path),
   ];
   const identity = { id: model.id, index, upstream: target.upstream, model: target.model };
   return differences.map((difference) => ({ ...identity, ...difference }));
+}
+
+/** Returns the configured prices in force, and their path within the row. */
+function comparedPrices({ model, target }: MatchedModel, now: number): [path: string, prices: Pricing] {
+  if (target.pricing !== undefined) return [`targets[${model.targets.indexOf(target)}].pricing`, target.pricing];
+  const change = model.price_changes.findLast(({ from }) => from <= now);
+  if (change === undefined) return ["pricing", model.pricing];
+  return [`price_changes[from ${new Date(change.from).toISOString()}]`, change];
 }
 
 /** Returns the difference of a member, if its two values are not equal. */

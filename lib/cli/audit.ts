@@ -29,30 +29,16 @@ export function audit({ config, values, switches }: ReportCommand): Promise<numb
 }
 
 function auditText({ ok, checked, differences, difference_count: count }: AuditReport): string {
-  const {
-    entries,
-    first_seq,
-    last_seq,
-    day_sums,
-    day_sums_in_motion,
-    day_sums_alone,
-    user_sums,
-    user_sums_alone,
-    later_sums,
-    later_sums_alone,
-    holds,
-  } = checked;
+  const { entries, first_seq, last_seq, day_sums_in_motion: moving, day_sums_alone: pruned } = checked;
+  const sums = (name: string, whole: number, inPart: number) =>
+    whole + inPart === 0 ? [] : [`${name} ${whole}${inPart === 0 ? "" : `, ${inPart} more compared in part`}`];
   const facts = [
     `Entries:      ${entries}${entries === 0 ? "" : `, from ${first_seq} to ${last_seq}`}`,
-    `Sums per day: ${day_sums}${day_sums_in_motion === 0 ? "" : `, ${day_sums_in_motion} still changing`}`,
-    ...(day_sums_alone === 0 ? [] : [`              ${day_sums_alone} more whose entries are pruned`]),
-    ...(user_sums + user_sums_alone === 0
-      ? []
-      : [`End users:    ${user_sums}${user_sums_alone === 0 ? "" : `, ${user_sums_alone} more compared in part`}`]),
-    ...(later_sums + later_sums_alone === 0
-      ? []
-      : [`Report sums:  ${later_sums}${later_sums_alone === 0 ? "" : `, ${later_sums_alone} more compared in part`}`]),
-    `Open holds:   ${holds}`,
+    `Sums per day: ${checked.day_sums}${moving === 0 ? "" : `, ${moving} still changing`}`,
+    ...(pruned === 0 ? [] : [`              ${pruned} more whose entries are pruned`]),
+    ...sums("End users:   ", checked.user_sums, checked.user_sums_alone),
+    ...sums("Report sums: ", checked.later_sums, checked.later_sums_alone),
+    `Open holds:   ${checked.holds}`,
     "",
   ];
   const lines = differences.map(({ kind, seq, id, message }) => {

@@ -98,9 +98,10 @@ function compare(
   { isJson, name }: { isJson: boolean; name: string },
 ): number {
   const matched = matchModels(config, list);
-  const differences = matched.flatMap((match) => listDifferences(match));
+  const now = Date.now();
+  const differences = matched.flatMap((match) => listDifferences(match, now));
   if (isJson) {
-    const models = matched.filter((match) => listDifferences(match).length > 0).map(rowOf);
+    const models = matched.filter((match) => listDifferences(match, now).length > 0).map(rowOf);
     writeOut(jsonText({ compared: matched.length, differences: differences.map(withoutIndex), models }));
   } else if (differences.length === 0) {
     writeOut(`No differences found: ${matched.length} of the configured models are in ${name}\n`);

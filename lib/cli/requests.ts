@@ -51,7 +51,7 @@ async function follow(parts: RequestParts, texts: RequestTexts, format: Format):
   if (format !== "json") writeOut(format === "csv" ? csvText([REQUEST_COLUMNS]) : tableText([HEADER], { widths }));
   while (outputFailure() === undefined) {
     const { data, last_seq } = await find(parts, { ...texts, after_seq, limit: "1000" });
-    if (format === "json") { for (const line of data) writeOut(`${JSON.stringify(line)}\n`); }
+    if (format === "json") writeOut(data.map((line) => `${JSON.stringify(line)}\n`).join(""));
     else if (format === "csv") writeOut(csvText(data.map(requestCells)));
     else writeOut(tableText(data.map(cells), { right: RIGHT, widths }));
     const isLast = String(last_seq) === after_seq;

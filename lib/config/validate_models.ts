@@ -126,7 +126,7 @@ function* textTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
   }
 }
 
-/** What a vendor must be able to do for models of a kind, and how a message says that it cannot. */
+/** The ability that a vendor needs for models of a kind, and the words for a vendor without it. */
 const ABILITIES = {
   image: { canDo: ({ images }: Vendor) => images === true, lack: "makes no images" },
   embedding: { canDo: ({ embeddings }: Vendor) => embeddings !== undefined, lack: "makes no embeddings" },

@@ -4,10 +4,6 @@ import type { Encoding } from "./codec_files.ts";
 import { runJob } from "./codec_pool.ts";
 import { area, checkPixels } from "./pixel_limits.ts";
 
-export type { Encoding } from "./codec_files.ts";
-export { checkPixels, MAX_PIXELS } from "./pixel_limits.ts";
-export { endIdleWorkers } from "./codec_pool.ts";
-
 /**
  * Converts a PNG, JPEG or WebP file of at most 16 million pixels to the requested format. A file that already has this
  * format is returned unchanged. Otherwise the bytes are transferred to the worker, and the caller can no longer use

@@ -8,7 +8,7 @@ import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts
  * Maximum number of pixels of an image that is decoded. They take 64 MB of memory, twice that of the largest generated
  * image.
  */
-export const MAX_PIXELS = 16_777_216;
+const MAX_PIXELS = 16_777_216;
 
 /** Maximum number of requests that may wait for memory. */
 const MAX_WAITING = 64;

@@ -211,7 +211,7 @@ Deno.test("readPriceList() rejects other files", () => {
   }
 });
 
-Deno.test("listDifferences() compares the target's prices, else the model's", () => {
+Deno.test("listDifferences() compares the target's prices, else the model's in force", () => {
   const pricing = {
     prompt: "0.00000125",
     completion: "0.0000100",
@@ -244,14 +244,24 @@ Deno.test("listDifferences() compares the target's prices, else the model's", ()
         context_tiers: [...pricing.context_tiers, { above: 9, prompt: "1", completion: "2" }],
       }),
       { ...model("acme/elsewhere", { ...pricing, prompt: "7" }), targets: [{ upstream: "other", model: "small" }] },
+      {
+        ...model("acme/lowered", { ...pricing, prompt: "0.000002" }),
+        price_changes: [{ from: "2026-01-01T00:00:00Z", ...pricing }, { from: "2027-01-01T00:00:00Z", ...flat }],
+      },
+      {
+        ...model("acme/raised", pricing),
+        price_changes: [{ from: "2026-01-01T00:00:00Z", ...pricing, prompt: "0.000002" }],
+      },
     ],
   }, () => "secret-0123456789abcdef");
-  const found = matchModels({ models, upstreams }, readPriceList(parseJson(LITELLM))).flatMap(listDifferences);
+  const found = matchModels({ models, upstreams }, readPriceList(parseJson(LITELLM)))
+    .flatMap((match) => listDifferences(match, Date.UTC(2026, 5, 1)));
   assertEquals(found.map(({ id, member, configured, listed }) => [id, member, configured, listed]), [
     ["acme/dear", "pricing.prompt", "0.000002", "0.00000125"],
     ["acme/flat", "pricing.context_tiers[above 200000].prompt", null, "0.0000025"],
     ["acme/flat", "pricing.context_tiers[above 200000].completion", null, "0.000015"],
     ["acme/tiered", "pricing.context_tiers[above 9]", "1, 2", null],
+    ["acme/raised", "price_changes[from 2026-01-01T00:00:00.000Z].prompt", "0.000002", "0.00000125"],
   ]);
 });
 
@@ -266,5 +276,5 @@ Deno.test("the built-in catalog has no differences from itself", async () => {
   const matched = matchModels(config, listSnapshot(snapshot));
   assertEquals(matched.length, snapshot.models.length);
   assert(matched.some(({ listed }) => listed.pricing.context_tiers !== undefined));
-  assertEquals(matched.flatMap(listDifferences), []);
+  assertEquals(matched.flatMap((match) => listDifferences(match, 0)), []);
 });

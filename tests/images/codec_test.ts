@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertGreater, assertLess, assertNotEquals, assertRejects } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { convertImage, endIdleWorkers } from "../../lib/images/codec.ts";
+import { convertImage } from "../../lib/images/codec.ts";
 import { encodeFile, openDecoder } from "../../lib/images/codec_files.ts";
 import { encodePng, isOpaque } from "../../lib/images/codec_png.ts";
+import { endIdleWorkers } from "../../lib/images/codec_pool.ts";
 import { blank, flatten, orient, type Pixels } from "../../lib/canvas/pixels.ts";
 import type { ImageFormat, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/billing/image_size.ts";

@@ -18,7 +18,7 @@ export async function catalogWarnings(
   { now, usesCatalog }: { now: number; usesCatalog: boolean },
 ): Promise<Warning[]> {
   const snapshot = await loadCatalog(config.catalog, (path) => Deno.readTextFile(path));
-  return [...(usesCatalog ? ageWarnings(config, { snapshot, now }) : []), ...priceWarnings(config, snapshot)];
+  return [...(usesCatalog ? ageWarnings(config, { snapshot, now }) : []), ...priceWarnings(config, { snapshot, now })];
 }
 
 function ageWarnings(
@@ -38,9 +38,14 @@ function ageWarnings(
   ];
 }
 
-function priceWarnings(config: Pick<Config, "models" | "upstreams">, snapshot: CatalogSnapshot): Warning[] {
+function priceWarnings(
+  config: Pick<Config, "models" | "upstreams">,
+  { snapshot, now }: { snapshot: CatalogSnapshot; now: number },
+): Warning[] {
   return matchModels(config, listSnapshot(snapshot)).flatMap((match): Warning[] => {
-    const prices = listDifferences(match).filter(({ member }) => /\.(prompt|completion|input_cache_\w+)$/.test(member));
+    const prices = listDifferences(match, now).filter(({ member }) =>
+      /\.(prompt|completion|input_cache_\w+)$/.test(member)
+    );
     const [first, ...others] = prices;
     if (first === undefined) return [];
     const more = others.length === 0 ? "" : `, and ${others.length} more prices differ`;

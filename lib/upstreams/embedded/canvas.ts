@@ -1,10 +1,9 @@
 /** The embedded model `canvas`: images without a network. `docs/reference/images.md` describes it. */
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
-import { checkPixels } from "../../images/codec.ts";
 import type { PaintOptions } from "../../images/codec_messages.ts";
 import { runJob } from "../../images/codec_pool.ts";
-import { area } from "../../images/pixel_limits.ts";
+import { area, checkPixels } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 

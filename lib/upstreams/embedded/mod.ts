@@ -2,7 +2,7 @@
  * The embedded models as upstreams. The modules that answer are imported with the first request, so that a start does
  * not wait for them.
  */
-import { endIdleWorkers } from "../../images/codec.ts";
+import { endIdleWorkers } from "../../images/codec_pool.ts";
 import type { ImageUpstream } from "../../images/types.ts";
 import type { RetrievalUpstream } from "../../retrieval/types.ts";
 import type { Upstream } from "../upstream.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { endIdleWorkers } from "../../../lib/images/codec.ts";
+import { endIdleWorkers } from "../../../lib/images/codec_pool.ts";
 import { IMAGE_FORMATS } from "../../../lib/images/types.ts";
 import { imageSizeBase64 } from "../../../lib/billing/image_size.ts";
 import { readImage } from "../../../lib/upstreams/openai_images/raw_images.ts";
