@@ -45,7 +45,8 @@ export function transportKindFor(
     "url" | "configured" | "env"
   >,
 ): TransportKind {
-  return configured === "auto" ? canServe(url, env) ? "http1" : "fetch" : configured;
+  if (configured !== "auto") return configured;
+  return proxyFor(url, env) === undefined ? "http1" : "fetch";
 }
 
 /** Creates the selector of an upstream. With `auto`, hosts that speak only HTTP/2 are reached over `fetch`. */
@@ -122,19 +123,10 @@ function namesHttp2(upgrade: string | null): boolean {
 }
 
 /**
- * Creates a transport over HTTP/1.1. Check the URL with `canServe` first.
+ * Creates a transport over HTTP/1.1, without proxies.
  * @param options `idleMs`: longest idle time of connections if the host announces no timeout, in milliseconds; absent:
  * the client's
  */
 export function createHttp1Transport({ guard, ...options }: TransportOptions & { idleMs?: number } = {}): Transport {
   return createHttp1Client({ ...options, addresses: addressPolicy({ guard }) });
-}
-
-/** Returns false for URLs that need `fetch`: those behind a proxy, with credentials, or with another scheme. */
-export function canServe(url: string, env: ReadEnvironment): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, hostname, username, password } = new URL(url);
-  const isPlain = (protocol === "http:" || protocol === "https:") && hostname !== "" && username === "" &&
-    password === "";
-  return isPlain && proxyFor(url, env) === undefined;
 }
