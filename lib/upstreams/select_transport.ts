@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { createHttp1Client, HttpVersionError } from "../http1/mod.ts";
+import type { CallSpan } from "../observe/trace.ts";
 import type { ReadEnvironment } from "../secret.ts";
 import { createFetchTransport } from "./fetch_transport.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "./transport.ts";
@@ -18,12 +19,6 @@ export interface TransportSelector {
   open(options?: TransportOptions): Transport;
 }
 
-/** A traced request: its propagation headers, and its end with the status of the answer. */
-export interface RequestTrace {
-  headers: Readonly<Record<string, string>>;
-  end(status?: number): void;
-}
-
 /** Options of a selector. */
 export interface TransportSelectorOptions {
   url: string;
@@ -31,7 +26,7 @@ export interface TransportSelectorOptions {
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: ReadEnvironment;
   /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. */
-  trace?: (url: string) => RequestTrace | undefined;
+  trace?: (url: string) => CallSpan | undefined;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard;
   /** Called once, when the host turns out to speak only HTTP/2. */
