@@ -1,5 +1,6 @@
 /** Finds and parses the head of a response. Everything that parsers might interpret differently is refused. */
 import { Buffer } from "node:buffer";
+import type { Span } from "../text.ts";
 import type { ReceiveBuffer } from "./body_reader.ts";
 import { HttpVersionError, MalformedResponse } from "./errors.ts";
 
@@ -62,12 +63,6 @@ export type ResponseHeader = [name: string, value: string];
 /** Returns true for the name, in lower case, of a header that is kept besides `RESPONSE_HEADERS`. */
 export type HeaderFilter = (name: string) => boolean;
 
-/** The bytes of a head, from `start` to before `end`. */
-export interface HeadSpan {
-  start: number;
-  end: number;
-}
-
 /** Length of an HTTP/2 frame header (RFC 9113, section 4.1). */
 const FRAME_HEADER_BYTES = 9;
 /** Types of HTTP/2 frames (RFC 9113, section 6). */
@@ -117,7 +112,7 @@ function isHttp2({ buffer, start, end }: ReceiveBuffer): boolean {
  * begins at `seen`, before which there is no empty line.
  * @throws {MalformedResponse} at a line that does not end in CR and LF
  */
-export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {
+export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: Span & { seen: number }): number {
   for (let at = seen; at < end; at++) {
     if (bytes[at] !== LF) continue;
     if (at === start || bytes[at - 1] !== CR) throw new MalformedResponse("A line of the head ends in a bare LF");
@@ -130,7 +125,7 @@ export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & 
 /** Parses a head, including the empty line that `findHeadEnd` found. @throws {MalformedResponse} */
 export function parseHead(
   bytes: Uint8Array,
-  { start, end }: HeadSpan = { start: 0, end: bytes.length },
+  { start, end }: Span = { start: 0, end: bytes.length },
   keepsHeader?: HeaderFilter,
 ): ResponseHead {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");

@@ -1,7 +1,7 @@
 /** Makes a prompt fit the model's context window by dropping old turns, or refuses it. */
 import { hasToolResult, type Message, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
-import { countMessages, countPrompt } from "../billing/count_prompt.ts";
+import { countMessages, countPrompt, type PromptTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import type { Codec } from "../protocols/codec.ts";
 
@@ -60,13 +60,7 @@ async function countAccepted(prompt: Prompt, limit: number): Promise<number> {
   return Math.min(await countPrompt(prompt, await loadTokenCounter()), limit);
 }
 
-/** Sizes in tokens: `messages[i]` of the message at index i, `fixed` of everything else. */
-interface PromptSizes {
-  readonly fixed: number;
-  readonly messages: readonly number[];
-}
-
-function sum({ fixed, messages }: PromptSizes): number {
+function sum({ fixed, messages }: PromptTokens): number {
   return messages.reduce((total, tokens) => total + tokens, fixed);
 }
 
@@ -79,7 +73,7 @@ function sum({ fixed, messages }: PromptSizes): number {
  */
 export function truncate(
   prompt: Prompt,
-  sizes: PromptSizes,
+  sizes: PromptTokens,
   limit: number,
 ): { prompt: Prompt; removed: number } | undefined {
   const { messages } = prompt;

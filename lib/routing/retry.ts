@@ -98,7 +98,6 @@ export class TargetAttempts<T> {
   #remaining: Candidate[] = [];
   /** Candidates to repeat if no other is left. */
   #toRepeat: Candidate[] = [];
-  #attempts = 0;
   /** Attempts that count. An attempt at a target that cannot take the request does not. */
   #counted = 0;
   #lastError: unknown;
@@ -129,7 +128,6 @@ export class TargetAttempts<T> {
       const { model, target } = candidate.choice;
       if (this.#counted++ === 0) health.retryBudget(target).deposit();
       this.#tried.push(candidate.choice);
-      this.#attempts++;
       const attempt = { model, target, permit };
       const begunAt = this.#parts.monotonic();
       let hasAnswered = false;
@@ -216,7 +214,7 @@ export class TargetAttempts<T> {
   /** Waits for a target that has said when it can be tried again. @returns `undefined` if waiting does not help */
   async #wait(): Promise<NextCandidate | undefined> {
     const { random, pause, deadlineMs } = this.#parts;
-    while (this.#attempts > 0) {
+    while (this.#tried.length > 0) {
       const waits = this.#toRepeat.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
       this.#waitedMs += ms;

@@ -1,16 +1,10 @@
 /** Adds token counts that the upstream does not report to the events of an answer. */
-import type { ContentBlock, OpenBlock, Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
+import type { ContentBlock, OpenBlock, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { inputUsage } from "../protocols/canonical/input_tokens.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
-
-/** The request whose tokens are counted. */
-export interface EstimatedRequest {
-  prompt: Prompt;
-  /** Returns the size of the prompt in o200k tokens. */
-  countInput: () => Promise<number>;
-}
+import type { Call } from "./upstream.ts";
 
 /**
  * Completes the usage of one answer. Clients of the messages protocol expect input tokens in the first event. Most
@@ -18,11 +12,12 @@ export interface EstimatedRequest {
  * counted if the upstream reports none, as many hosts do, or if the gateway cut the answer.
  */
 export class UsageEstimator {
-  readonly #request: EstimatedRequest;
+  readonly #request: Pick<Call, "prompt" | "countInput">;
   readonly #blocks: { block: OpenBlock; texts: string[] }[] = [];
   #input: number | undefined;
 
-  constructor(request: EstimatedRequest) {
+  /** @param request the request whose tokens are counted */
+  constructor(request: Pick<Call, "prompt" | "countInput">) {
     this.#request = request;
   }
 

@@ -4,7 +4,7 @@
  * request.
  */
 import { isAddress } from "../access/networks.ts";
-import { bareHostname } from "../host_address.ts";
+import { hostAddressOf } from "../host_address.ts";
 import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
 import { proxyFor } from "./proxies.ts";
 
@@ -37,13 +37,13 @@ export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefi
 
   /** Checks a host. @returns the address to connect to; `undefined` to use the name */
   async function checkHost(url: URL): Promise<string | undefined> {
-    const hostname = bareHostname(url.hostname);
+    const { hostname, port, tls } = hostAddressOf(url);
     const isProxied = proxyFor(url.href, (name) => Deno.env.get(name)) !== undefined;
     // A proxy resolves names itself, so they cannot be checked here.
     if (isProxied && !isAddress(hostname)) return undefined;
     const addresses = await allowedAddresses(hostname, { guard });
-    if (isProxied || !pins || url.protocol !== "http:" || isAddress(hostname)) return undefined;
-    return await firstOpen(addresses, url.port === "" ? 80 : Number(url.port));
+    if (isProxied || !pins || tls || isAddress(hostname)) return undefined;
+    return await firstOpen(addresses, port);
   }
 
   return {

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { createHttp1Client, HttpVersionError } from "../http1/mod.ts";
+import type { CallSpan } from "../observe/trace.ts";
 import type { ReadEnvironment } from "../secret.ts";
 import { createFetchTransport } from "./fetch_transport.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "./transport.ts";
@@ -18,12 +19,6 @@ export interface TransportSelector {
   open(options?: TransportOptions): Transport;
 }
 
-/** A traced request: its propagation headers, and its end with the status of the answer. */
-export interface RequestTrace {
-  headers: Readonly<Record<string, string>>;
-  end(status?: number): void;
-}
-
 /** Options of a selector. */
 export interface TransportSelectorOptions {
   url: string;
@@ -31,7 +26,7 @@ export interface TransportSelectorOptions {
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: ReadEnvironment;
   /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. */
-  trace?: (url: string) => RequestTrace | undefined;
+  trace?: (url: string) => CallSpan | undefined;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard;
   /** Called once, when the host turns out to speak only HTTP/2. */
@@ -45,7 +40,8 @@ export function transportKindFor(
     "url" | "configured" | "env"
   >,
 ): TransportKind {
-  return configured === "auto" ? canServe(url, env) ? "http1" : "fetch" : configured;
+  if (configured !== "auto") return configured;
+  return proxyFor(url, env) === undefined ? "http1" : "fetch";
 }
 
 /** Creates the selector of an upstream. With `auto`, hosts that speak only HTTP/2 are reached over `fetch`. */
@@ -122,19 +118,10 @@ function namesHttp2(upgrade: string | null): boolean {
 }
 
 /**
- * Creates a transport over HTTP/1.1. Check the URL with `canServe` first.
+ * Creates a transport over HTTP/1.1, without proxies.
  * @param options `idleMs`: longest idle time of connections if the host announces no timeout, in milliseconds; absent:
  * the client's
  */
 export function createHttp1Transport({ guard, ...options }: TransportOptions & { idleMs?: number } = {}): Transport {
   return createHttp1Client({ ...options, addresses: addressPolicy({ guard }) });
-}
-
-/** Returns false for URLs that need `fetch`: those behind a proxy, with credentials, or with another scheme. */
-export function canServe(url: string, env: ReadEnvironment): boolean {
-  if (!URL.canParse(url)) return false;
-  const { protocol, hostname, username, password } = new URL(url);
-  const isPlain = (protocol === "http:" || protocol === "https:") && hostname !== "" && username === "" &&
-    password === "";
-  return isPlain && proxyFor(url, env) === undefined;
 }
