@@ -55,6 +55,7 @@ export async function checkPostgres(
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {
+  "42501": "Use the role that owns the tables, for example after a restore by another one",
   "53300": "Raise max_connections, or the CONNECTION LIMIT of the role and the database",
   "57014": "Remove statement_timeout from the role and the database: the gateway has time limits of its own",
 };
@@ -133,8 +134,15 @@ async function checkClock(notes: Notes, { sql, now }: PostgresServer): Promise<v
 
 async function checkSchema(notes: Notes, sql: Sql): Promise<void> {
   const { MIGRATIONS } = await import("../store/postgres/migrations.ts");
-  const [table] = await sql<{ there: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS there`;
-  if (table?.there !== true) return notes.ok("It has no tables yet; the first start creates them");
+  const [schema] = await sql<{ used: boolean; writable: boolean | null }[]>`
+    SELECT to_regclass('sluice_shape') IS NOT NULL AS used, has_schema_privilege(current_schema(), 'CREATE') AS writable`;
+  if (schema?.used !== true) {
+    if (schema?.writable === true) return notes.ok("It has no tables yet; the first start creates them");
+    return notes.error(
+      "It has no tables yet, and the role may not create them",
+      "Grant CREATE on the schema to the role, or make it the owner of the database",
+    );
+  }
   const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
   const version = row?.version ?? 0;
   if (version > MIGRATIONS.length) {

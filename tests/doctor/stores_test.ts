@@ -97,18 +97,23 @@ postgresTest("a database: version, clock, tables and users", async () => {
   for (const [index, form] of expected.entries()) assertMatch(good[index] ?? "", form);
 
   const sql = connect(new Secret(database.url), 1);
+  // Roles belong to the server, which other tests use, too.
+  const role = `narrow_${crypto.randomUUID().slice(0, 8)}`;
+  const narrow = new URL(database.url);
+  narrow.username = role;
   try {
+    await sql.unsafe(`CREATE ROLE ${role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC`);
+    const empty = lines(await lookAtDatabase(narrow.href));
+    assert(empty.includes("error: It has no tables yet, and the role may not create them"), empty.join("\n"));
     await migrate(sql);
+    const foreign = (await lookAtDatabase(narrow.href)).find(({ what }) => what.includes("permission denied"));
+    assertMatch(foreign?.advice ?? "", /^Use the role that owns the tables/);
     const used = lines(await lookAtDatabase(database.url));
     assert(used.includes(`ok: Its tables are up to date (schema ${MIGRATIONS.length})`), used.join("\n"));
     assert(used.some((line) => /^ok: Gateways on .* have 1 connection to it$/.test(line)), used.join("\n"));
     assert(!used.some((line) => line.includes("may not read")), used.join("\n"));
-    // Roles belong to the server, which other tests use, too.
-    const role = `narrow_${crypto.randomUUID().slice(0, 8)}`;
-    await sql.unsafe(`CREATE ROLE ${role} LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
+    await sql.unsafe(`GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
     await sql.unsafe(`REVOKE SELECT ON keys FROM ${role}; REVOKE UPDATE ON changes FROM ${role}`);
-    const narrow = new URL(database.url);
-    narrow.username = role;
     const lacking = lines(await lookAtDatabase(narrow.href));
     assert(lacking.includes("error: The role may not read and write all tables: changes, keys"), lacking.join("\n"));
     await sql.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
