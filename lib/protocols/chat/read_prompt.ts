@@ -139,9 +139,8 @@ function refuseAudio(body: JsonObject): void {
 }
 
 function limitImages(messages: readonly Message[]): void {
-  let images = 0;
-  for (const { blocks } of messages) images += countImages(blocks);
-  checkCount("images", images, "messages");
+  const count = messages.reduce((sum, { blocks }) => sum + countImages(blocks), 0);
+  checkCount("images", count, "messages");
 }
 
 function countImages(blocks: readonly ContentBlock[]): number {

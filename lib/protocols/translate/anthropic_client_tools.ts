@@ -2,9 +2,9 @@
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 
-/** A tool as a function: its description and arguments. */
-export interface AnthropicClientTool {
-  /** Members of the tool that the description covers. */
+/** A tool that the client runs, as a function: its description and arguments. */
+export interface ClientTool {
+  /** Members of the tool that the description covers or that mean nothing to other models. */
   members: readonly string[];
   arguments: z.ZodType<JsonObject>;
   /** True if results are images. */
@@ -37,7 +37,7 @@ const computerActions = z.enum(
 );
 
 /** Anthropic's tools that the client runs, by the type of the tool without its date. */
-export const ANTHROPIC_CLIENT_TOOLS: Readonly<Record<string, AnthropicClientTool>> = {
+export const ANTHROPIC_CLIENT_TOOLS: Readonly<Record<string, ClientTool>> = {
   bash: {
     members: [],
     arguments: z.object({

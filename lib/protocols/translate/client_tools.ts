@@ -19,7 +19,7 @@ import { isObject, type JsonObject, tryParse, writeJson } from "../../json/mod.t
 import { hasContainer } from "../extras.ts";
 import { objectsOf, stringOf, withoutNulls } from "../members.ts";
 import type { AdaptTarget } from "../upstream_codec.ts";
-import { ANTHROPIC_CLIENT_TOOLS, type AnthropicClientTool } from "./anthropic_client_tools.ts";
+import { ANTHROPIC_CLIENT_TOOLS, type ClientTool } from "./anthropic_client_tools.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import { OPENAI_CLIENT_TOOLS, type OpenaiClientTool } from "./openai_client_tools.ts";
 
@@ -66,7 +66,7 @@ function asAnthropicFunction(tool: Tool, readsImages: boolean): Tool | undefined
 function asFunction(
   tool: Extract<Tool, { type: "hosted" }>,
   name: string,
-  { arguments: schema, describe, members }: Pick<AnthropicClientTool, "arguments" | "describe" | "members">,
+  { arguments: schema, describe, members }: Pick<ClientTool, "arguments" | "describe" | "members">,
 ): Tool {
   const { $schema: _, ...parameters } = z.toJSONSchema(schema, { io: "input", override: removeBounds }) as JsonObject;
   const modelled = new Set(["type", "name", "cache_control", ...members]);

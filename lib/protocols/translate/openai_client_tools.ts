@@ -4,20 +4,15 @@ import { decodeMedia, readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
+import type { ClientTool } from "./anthropic_client_tools.ts";
 
-/** A tool as a function: its description and arguments, and how the items of its calls and results relate to them. */
-export interface OpenaiClientTool {
+/** A tool of OpenAI, with the forms of the items of its calls and results. */
+export interface OpenaiClientTool extends ClientTool {
   /** Type of the item with a call. The item with its result has the same type with `_output`. */
   call: string;
   /** Name of the function, unless the client has a function of this name. */
   name: string;
   idPrefix: string;
-  /** Members of the tool that the description covers or that mean nothing to other models. */
-  members: readonly string[];
-  arguments: z.ZodType<JsonObject>;
-  /** True if results are images. */
-  returnsImages?: boolean;
-  describe(tool: JsonObject): string;
   /** Returns the arguments of a past call. */
   argumentsOf(item: JsonObject): JsonObject;
   /** Returns the members of the item for a call with valid arguments. */
