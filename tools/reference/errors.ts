@@ -37,7 +37,7 @@ export function errorCodesPage(): string {
       status,
       `${code(type)}${openaiCode === null ? "" : `, ${code(openaiCode)}`}`,
       code(anthropicError(error).type),
-      code(googleError(error).status),
+      code(String(googleError(error).status)),
       `${KIND_ENTRIES[kind].about}.`,
     ];
   });
