@@ -1,11 +1,11 @@
 // deno-lint-ignore-file no-console
 /**
  * Compares the latencies of the first 1,000 requests after a start with those of a warm gateway, in Sluice and X:
- * `deno run -A bench/first_requests.ts [ROUNDS]`. Requests of 1 KB, 100 per second; each round starts the targets anew.
+ * `deno run -A bench/first_requests.ts [ROUNDS]`. Requests of 1 KB, 100 per second; each round starts the targets again.
  */
 import { firstRequest } from "./suite/memory.ts";
 import { startPeer } from "./suite/peer.ts";
-import { median, tell } from "./suite/rounds.ts";
+import { median, quantile, tell } from "./suite/rounds.ts";
 import { startTarget } from "./suite/running.ts";
 import { sluice } from "./suite/sluice.ts";
 import { short, table } from "./suite/tables.ts";
@@ -39,8 +39,7 @@ async function measure(target: Target): Promise<number[]> {
   for (const warms of [false, true]) {
     if (warms) await tell(load, { kind: "closed", ms: WARM_UP_MS });
     const { totalUs } = await tell(load, { kind: "rate", ms: MEASURED_MS, perSecond: PER_SECOND });
-    const sorted = totalUs.toSorted((a, b) => a - b);
-    for (const share of [0.5, 0.99]) measured.push((sorted[Math.floor(share * sorted.length)] ?? NaN) / 1000);
+    measured.push(...[0.5, 0.99].map((share) => quantile(totalUs, share) / 1000));
   }
   await running.stop();
   await load.end();

@@ -1,4 +1,4 @@
-/** What is left of a budget. */
+/** Reads the remaining amount of a budget. */
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
 
 /** Returns the amount of a budget minus charges and holds. May be negative. */
