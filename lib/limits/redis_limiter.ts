@@ -73,7 +73,10 @@ class SharedLimiter implements Limiter {
     this.#own = createMemoryLimiter(parts);
     this.#session = new NodeSession(url, {
       parts,
-      running: () => [...this.#unentered, ...idsInRedis(this.#requests.values())],
+      running: () => [
+        ...this.#unentered,
+        ...[...this.#requests.values()].flatMap(({ id, at }) => at === undefined ? [] : [id]),
+      ],
     });
   }
 
@@ -216,11 +219,5 @@ class SharedLimiter implements Limiter {
       if (done === true) this.#cursor = this.#requests.values();
       else if (value.leaseEnd + LATE_MS < this.#session.now()) void this.#finish(value.id, undefined);
     }
-  }
-}
-
-function* idsInRedis(requests: Iterable<OpenRequest>): Iterable<string> {
-  for (const { id, at } of requests) {
-    if (at !== undefined) yield id;
   }
 }

@@ -150,6 +150,9 @@ export class Recall {
   }
 }
 
+/** Smallest value of `LocalResponses.#maxIds`. */
+const MIN_SWEPT_IDS = 1_000;
+
 /** Responses that only one connection can find. */
 export class LocalResponses {
   readonly #recent: RecentResponses;
@@ -157,6 +160,8 @@ export class LocalResponses {
   readonly #owner = crypto.randomUUID();
   /** Ids of the responses; undefined after the end of the connection. */
   #ids: Set<string> | undefined = new Set();
+  /** Number of ids above which those of evicted responses are dropped. */
+  #maxIds = MIN_SWEPT_IDS;
 
   constructor(recent: RecentResponses, keyId: string) {
     this.#recent = recent;
@@ -168,6 +173,9 @@ export class LocalResponses {
     if (this.#ids === undefined) return;
     this.#recent.put(this.#owner, response, { keyId: this.#keyId });
     this.#ids.add(response.id);
+    if (this.#ids.size <= this.#maxIds) return;
+    this.#ids = new Set([...this.#ids].filter((id) => this.has(id)));
+    this.#maxIds = Math.max(MIN_SWEPT_IDS, 2 * this.#ids.size);
   }
 
   has(id: string): boolean {

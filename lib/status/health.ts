@@ -62,7 +62,7 @@ export async function ready({ gateway, drain }: Pick<RouteContext, "gateway" | "
 
 /** Returns whether the gateway can serve requests, with the reasons if it cannot or is degraded. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
-  const store = await isStoreThere(gateway);
+  const store = await gateway.keys.check().then(() => true, () => false);
   const reach = gateway.store.shared?.reach();
   const outage = reach === undefined ? "none" : outageOf(gateway, { reach, store });
   const isReadable = reach?.isReadable !== false || outage !== "none";
@@ -120,9 +120,6 @@ function describeAttempts(name: string, rows: readonly HealthRow[]): string {
   }`;
 }
 
-function isStoreThere({ keys }: Gateway): Promise<boolean> {
-  return keys.check().then(() => true, () => false);
-}
 
 /**
  * State of an outage of the shared store. `bridged`: it is unreachable or its keys cannot be read, and this node still

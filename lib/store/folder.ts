@@ -2,20 +2,14 @@
 import { dirname } from "node:path";
 
 /**
- * Creates a folder (0700) if it is missing.
- * @throws {Error} before any change, if a symbolic link leads to a folder that the process may not read and write
- */
-function makeFolder(folder: string): void {
-  requireRights(folder);
-  Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
-}
-
-/**
  * Creates a file (0600) and its folder (0700) if they are missing. Returns whether the file is new. An existing file is
  * not opened: closing it would release this process's SQLite locks on it (POSIX locks).
+ * @throws {Error} before any change, if a symbolic link leads to a folder that the process may not read and write
  */
 export function makeFile(file: string): boolean {
-  makeFolder(dirname(file));
+  const folder = dirname(file);
+  requireRights(folder);
+  Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
     Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
     return true;

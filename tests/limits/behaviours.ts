@@ -29,11 +29,11 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     await limiter.undo("nobody");
     assertEquals(await left(limiter, limitRequest("tokens")), [2]);
   },
-  "refuses amounts that are none, and a second taking, without harm": async (limiter) => {
+  "refuses invalid amounts and a second reservation, without harm": async (limiter) => {
     const limitRequests = [limitRequest("concurrency"), limitRequest("tokens")];
     for (const cost of [NaN, -1, 0.5, Infinity]) {
-      const wish = { id: "bad", limitRequests: [...limitRequests, limitRequest("requests", { cost })], forMs: 1 };
-      await assertRejects(async () => await limiter.take(wish), RangeError);
+      const request = { id: "bad", limitRequests: [...limitRequests, limitRequest("requests", { cost })], forMs: 1 };
+      await assertRejects(async () => await limiter.take(request), RangeError);
     }
     for (const forMs of [NaN, -1, Infinity]) {
       await assertRejects(async () => await limiter.take({ id: "bad", limitRequests, forMs }), RangeError);

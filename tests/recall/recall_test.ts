@@ -1,4 +1,6 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Recall } from "../../lib/recall/recall.ts";
 import { utf8Bytes } from "../../lib/text.ts";
 
@@ -40,5 +42,27 @@ Deno.test("responses of a connection are deleted with it, also those that are co
   local.close();
   local.put(response);
   assertEquals([local.find("resp_1"), recall.bytes], [undefined, 0]);
+  await recall.close();
+});
+
+Deno.test("a connection forgets the ids of its evicted responses", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const used = () => {
+    collect();
+    return Deno.memoryUsage().heapUsed;
+  };
+  const recall = new Recall({ limits: { minutes: 60, megabytes: 1 }, monotonic: () => 0 });
+  const local = recall.openLocal("key");
+  const bytes = utf8Bytes("{}");
+  const padding = "x".repeat(4_000);
+  const before = used();
+  for (let index = 0; index < 20_000; index++) {
+    local.put({ id: `${index}${padding}`, input: bytes, output: bytes, items: [] });
+  }
+  assertLess(used() - before, 20_000_000);
+  assertEquals([local.has(`0${padding}`), local.has(`19999${padding}`)], [false, true]);
+  local.close();
+  assertEquals(recall.bytes, 0);
   await recall.close();
 });

@@ -1,11 +1,10 @@
 /** The part of the audit that compares the sums per day with the entries. */
-import type { DaySum, LedgerStore } from "../../store/ledger.ts";
+import type { DaySum, KeptEntry, LedgerStore } from "../../store/ledger.ts";
 import { formatUsd } from "../money.ts";
 import type { AuditCounts, Difference } from "./schemas.ts";
 import type { Comparison } from "./audit_walk.ts";
 import { runSliced } from "../../scheduler.ts";
-import { DAY_MS } from "../../store/days.ts";
-import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
+import { addFigures, DAY_MS, dayOf, figuresOf, noFigures, TOKEN_CLASSES } from "../../store/days.ts";
 
 /** Sums that are read at a time; a page also has the other sums of its last day. */
 const PAGE_SUMS = 1000;
@@ -23,6 +22,33 @@ type DayCounts = Pick<AuditCounts, "day_sums" | "day_sums_in_motion" | "day_sums
 
 /** The numbers if nothing was compared. */
 export const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
+
+/** The members that identify a daily sum. */
+type SumKey = Pick<DaySum, "day" | "keyId" | "group" | "model">;
+
+/** Computes sums of entries by day, key, group and model. */
+export class DaySums {
+  readonly #days = new Map<number, Map<string, DaySum>>();
+
+  add(entry: KeptEntry): void {
+    addFigures(this.#sumOf(entry), figuresOf(entry));
+  }
+
+  /** Returns the sums from one day to another, both included. */
+  within(first: number, last: number): DaySum[] {
+    return [...this.#days].flatMap(([day, sums]) => first <= day && day <= last ? [...sums.values()] : []);
+  }
+
+  #sumOf({ at, keyId, group, model }: KeptEntry): DaySum {
+    const day = dayOf(at);
+    let sums = this.#days.get(day);
+    if (sums === undefined) this.#days.set(day, sums = new Map());
+    const name = nameOfDaySum({ keyId, group, model });
+    let sum = sums.get(name);
+    if (sum === undefined) sums.set(name, sum = emptySum({ day, keyId, group, model }));
+    return sum;
+  }
+}
 
 /** All sums of some successive days. */
 interface Page {
@@ -111,8 +137,8 @@ function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {
 
 function differenceOf({ after, computed }: Readings): Difference {
   const { day, keyId, group, model } = computed;
-  const stored = figuresOf(after);
-  const differences = figuresOf(computed).flatMap(([name, text], index) => {
+  const stored = figureTexts(after);
+  const differences = figureTexts(computed).flatMap(([name, text], index) => {
     const other = stored[index]?.[1];
     return text === other ? [] : [`${name} is ${other}, the entries add up to ${text}`];
   });
@@ -126,11 +152,33 @@ function dateOf(day: number): string {
   return Number.isNaN(date.getTime()) ? `day ${day}` : date.toISOString().slice(0, 10);
 }
 
-function figuresOf({ requests, failed, tokens, images, cost, overrun }: DaySum): [string, string][] {
+function figureTexts({ requests, failed, tokens, images, cost, overrun }: DaySum): [string, string][] {
   const counts = Object.entries({ requests, failed, ...tokens, images });
   return [
     ...counts.map(([name, count]): [string, string] => [name, String(count)]),
     ["cost", `${formatUsd(cost)} USD`],
     ["overrun", `${formatUsd(overrun)} USD`],
   ];
+}
+
+/** Returns a name that is unique among the sums of a day. */
+function nameOfDaySum({ keyId, group, model }: Omit<SumKey, "day">): string {
+  return `${keyId}\n${group}\n${model}`;
+}
+
+/** Returns whether no figure of `one` exceeds that of `other`. */
+function isWithin(one: DaySum, other: DaySum): boolean {
+  return one.requests <= other.requests && one.failed <= other.failed && one.images <= other.images &&
+    one.cost <= other.cost && one.overrun <= other.overrun &&
+    TOKEN_CLASSES.every((name) => one.tokens[name] <= other.tokens[name]);
+}
+
+/** Returns whether all figures are equal. */
+function isSame(one: DaySum, other: DaySum): boolean {
+  return isWithin(one, other) && isWithin(other, one);
+}
+
+/** Returns a sum whose figures are 0. */
+function emptySum({ day, keyId, group, model }: SumKey): DaySum {
+  return { day, keyId, group, model, ...noFigures() };
 }

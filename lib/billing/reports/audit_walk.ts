@@ -4,7 +4,7 @@ import type { KeptEntry, LedgerStart, LedgerStore, SumsHead } from "../../store/
 import { checkSum } from "../../store/entry_row.ts";
 import { checkEntry } from "./audit_entry.ts";
 import type { Findings } from "./audit_findings.ts";
-import { DaySums } from "./day_sums.ts";
+import { DaySums } from "./audit_days.ts";
 import { LaterSums } from "./audit_sums.ts";
 import { UserSums } from "./audit_users.ts";
 

@@ -13,16 +13,12 @@ export function atomically<Result>(db: DatabaseSync, work: () => Result): Result
     db.exec("COMMIT");
     return result;
   } catch (error) {
-    rollBack(db);
+    try {
+      db.exec("ROLLBACK");
+    } catch {
+      // After some errors SQLite has already rolled back. The first error is reported.
+    }
     throw error;
-  }
-}
-
-function rollBack(db: DatabaseSync): void {
-  try {
-    db.exec("ROLLBACK");
-  } catch {
-    // After some errors SQLite has already rolled back. The caller reports the first error.
   }
 }
 
