@@ -71,6 +71,8 @@ export class StreamMeter {
   #isCancelled = false;
   /** True if the end of the answer, or an error in its place, was read. */
   #isComplete = false;
+  /** The error that came instead of the first event; undefined if there was none. */
+  #openingError: GatewayError | undefined;
 
   constructor(charge: StreamCharge) {
     this.#charge = charge;
@@ -85,7 +87,9 @@ export class StreamMeter {
   /** Meters a step, or the end of the answer. @returns the step to send; a promise if it waits for the charge */
   take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
     if (this.#isCancelled) return undefined;
-    if (step === undefined) return this.#isComplete ? undefined : this.#endEarly(cutAnswerError());
+    if (step === undefined) {
+      return this.#isComplete ? undefined : this.#endEarly(this.#openingError ?? cutAnswerError());
+    }
     this.#charge.others?.push(step.frames);
     for (const event of step.events) {
       if (event.type === "start") {
@@ -160,7 +164,7 @@ export class StreamMeter {
     if (this.#hasBegun) {
       this.#isComplete = true;
       await this.#endEarly(error);
-    }
+    } else this.#openingError = error;
     this.#stopCounting();
     this.#queue(step.events);
     this.#held = [];

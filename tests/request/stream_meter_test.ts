@@ -79,6 +79,15 @@ Deno.test("an error within the answer is entered before it is sent, and is the o
   assertEquals(failures, [BROKEN]);
 });
 
+Deno.test("an error instead of the first event is the failure that is entered", async () => {
+  const { pass, stream, failures, entry } = await meteredStream();
+  await pass({ frames: [{ data: "start" }], events: [{ type: "start" }] });
+  await pass({ frames: [{ data: "error" }], events: [{ type: "error", error: BROKEN }] });
+  assertEquals(await stream.take(undefined), undefined);
+  assertEquals(await entry(), ["failed", 200, 0, 0]);
+  assertEquals(failures, [BROKEN]);
+});
+
 Deno.test("an answer that reaches a limit of the gateway's is charged by all that came before it", async () => {
   const { pass, stream, meter, entry } = await meteredStream();
   await pass(SAID);
