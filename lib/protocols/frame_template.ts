@@ -61,9 +61,7 @@ export function templateParser(parse: Parse, rule: TemplateRule): Parse {
       return last.value;
     }
     const value = parse(text);
-    const variable = attempts < MAX_ATTEMPTS && isObject(value)
-      ? unescapedMember(rule.variableMember(value))
-      : undefined;
+    const variable = attempts < MAX_ATTEMPTS ? variableOf(value, rule) : undefined;
     if (!isObject(value) || variable === undefined) return value;
     attempts++;
     const template = createTemplate(text, { value, variable, parse, unread: rule.unread });
@@ -84,16 +82,12 @@ export function templateEdit(
   let attempts = 0;
 
   function learn(text: string): void {
-    const value = tryParse(text, parsePlain);
-    const variable = isObject(value) ? unescapedMember(rule.variableMember(value)) : undefined;
+    const parse: Parse = (text) => tryParse(text, parsePlain);
+    const value = parse(text);
+    const variable = variableOf(value, rule);
     if (!isObject(value) || variable === undefined) return;
     attempts++;
-    const template = createTemplate(text, {
-      value,
-      variable,
-      parse: (text) => tryParse(text, parsePlain),
-      unread: rule.unread,
-    });
+    const template = createTemplate(text, { value, variable, parse, unread: rule.unread });
     if (template === undefined) return;
     const marks = marksOf(template);
     const edited = splitAtMarks(edit(fillGaps(template.fixed, marks)) ?? "", marks);
@@ -169,8 +163,9 @@ function createTemplate(
   return undefined;
 }
 
-/** Returns the member if its text needs no escapes, and so can be found in the frame; undefined otherwise. */
-function unescapedMember(variable: VariableMember | undefined): VariableMember | undefined {
+/** Returns the varying member of a frame if its text needs no escapes, and so can be found in the frame. */
+function variableOf(value: Json | undefined, rule: TemplateRule): VariableMember | undefined {
+  const variable = isObject(value) ? rule.variableMember(value) : undefined;
   const current = variable?.holder[variable.name];
   return typeof current === "string" && current !== "" && UNESCAPED.test(current) ? variable : undefined;
 }
@@ -258,6 +253,6 @@ function numberEnd(text: string, from: number): number {
 }
 
 /** Returns the value of a frame's data, parsed in advance or by `parse`; undefined if it is not JSON. */
-export function valueOf({ data, read }: Frame, parse: (text: string) => Json | undefined): Json | undefined {
+export function valueOf({ data, read }: Frame, parse: Parse): Json | undefined {
   return read === undefined ? parse(data) : read?.value;
 }

@@ -9,7 +9,7 @@ import { nonEmptyStringOf } from "../members.ts";
 const MAX_CALLS = 1_024;
 
 /** Limit of an id that is kept, in UTF-16 code units. */
-const MAX_ID_LENGTH = 256;
+export const MAX_ID_LENGTH = 256;
 
 /** Limit of arguments from which an id is derived, in characters. Of longer ones, both ends of this length are used. */
 const SEED_LENGTH = 65_536;

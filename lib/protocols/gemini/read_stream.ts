@@ -8,15 +8,12 @@ import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
 import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, present, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { FunctionCallReader } from "./read_function_calls.ts";
+import { FunctionCallReader, MAX_ID_LENGTH } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
 import { PRECEDING_TEXT_SIGNATURE_ID, TEXT_SIGNATURE_ID } from "./signatures.ts";
 import { readUsage } from "./gemini_usage.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../frame_template.ts";
-
-/** Limit of an id that is kept, in UTF-16 code units. */
-const MAX_ID_LENGTH = 256;
 
 /** Limit of blocks in one answer. */
 const MAX_BLOCKS = 4_096;

@@ -84,8 +84,8 @@ function keepOwnReasoning(reasoning: Reasoning, { protocol, dropped }: DropTarge
 
 /** Removes and reports unknown members, unless they are of the target's protocol. */
 function keepOwnMembers<T extends { unknownMembers?: UnknownMembers }>(part: T, { protocol, dropped }: DropTarget): T {
+  if (part.unknownMembers === undefined || part.unknownMembers.from === protocol) return part;
   const { unknownMembers, ...others } = part;
-  if (unknownMembers === undefined || unknownMembers.from === protocol) return part;
   reportMembers(unknownMembers.members, dropped);
   return others as T;
 }
