@@ -165,6 +165,8 @@ export type OutputFormat =
     strict?: boolean;
     /** True if the target cannot express the schema, so that the prompt asks for the format in words. */
     inWords?: true;
+    /** True if the schema is that of an object around the client's, so that the answer must be taken out of it. */
+    isWrapped?: true;
   };
 
 /** Sampling parameters as the client sent them; the protocol's schema has checked their ranges. */

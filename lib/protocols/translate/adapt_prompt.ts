@@ -3,7 +3,7 @@ import { asksForJson, type ContentBlock, type EventTransform, type Prompt } from
 import type { AdaptTarget } from "../upstream_codec.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
 import { replaceClientTools } from "./client_tools.ts";
-import { removeCodeFence } from "./code_fence.ts";
+import { removeCodeFence, unwrapAnswer } from "./json_frame.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { dropUnknownMembers } from "./drop_unknown_members.ts";
 import {
@@ -100,6 +100,7 @@ export function* adaptPrompt(original: Prompt, target: AdaptTarget): Generator<v
 
   // This protocol has no JSON mode, and Claude fences JSON even if the system prompt forbids it.
   if (target.protocol === "messages" && asksForJson(prompt)) restores.push(removeCodeFence);
+  if (prompt.format?.type === "json_schema" && prompt.format.isWrapped === true) restores.push(unwrapAnswer);
   if (prompt.stop.length > 0) {
     const { prompt: limited, gatewayStops } = splitStopSequences(prompt, target);
     prompt = limited;

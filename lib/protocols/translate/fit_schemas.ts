@@ -6,6 +6,7 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { listOf } from "../members.ts";
 import type { AdaptTarget } from "../upstream_codec.ts";
+import { wrapSchema } from "./json_frame.ts";
 
 /** Argument names that Anthropic accepts. */
 const ARGUMENT_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
@@ -65,15 +66,18 @@ function requiresObject({ protocol }: Prompt, target: AdaptTarget): boolean {
 /** Fits the answer's schema. Anthropic always enforces it; OpenAI does with `strict`, which is set if possible. */
 function* fitFormat(
   format: Extract<OutputFormat, { type: "json_schema" }>,
-  { protocol }: Prompt,
+  prompt: Prompt,
   target: AdaptTarget,
 ): Generator<void, OutputFormat> {
   if (target.protocol === "messages") {
     if (yield* needsOpenObjects(format.schema)) return { ...format, inWords: true };
     return { ...format, schema: yield* structuredOutputSchema(format.schema) };
   }
-  const strict = format.strict ?? (protocol === "messages" && isStrictSchema(format.schema) ? true : undefined);
-  return { ...format, ...(strict !== undefined && { strict }) };
+  // OpenAI refuses any other type at the top.
+  const isOther = requiresObject(prompt, target) && format.schema.type !== "object";
+  const fitted = isOther ? { ...format, schema: wrapSchema(format.schema), isWrapped: true as const } : format;
+  const strict = format.strict ?? (prompt.protocol === "messages" && isStrictSchema(fitted.schema) ? true : undefined);
+  return { ...fitted, ...(strict !== undefined && { strict }) };
 }
 
 /** Checks argument names, because the vendor would refuse the whole request without naming the tool. */

@@ -9,7 +9,7 @@ import type {
   ReplyEvent,
 } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { removeCodeFence } from "../../../lib/protocols/translate/code_fence.ts";
+import { removeCodeFence } from "../../../lib/protocols/translate/json_frame.ts";
 import { chainTransforms, normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stop_sequences.ts";
 import { seeded } from "../../support/random.ts";
