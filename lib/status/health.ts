@@ -120,7 +120,6 @@ function describeAttempts(name: string, rows: readonly HealthRow[]): string {
   }`;
 }
 
-
 /**
  * State of an outage of the shared store. `bridged`: it is unreachable or its keys cannot be read, and this node still
  * serves the keys that it knows. `too_long`: this node no longer serves them. `alone`: the store still answers other
