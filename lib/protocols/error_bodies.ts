@@ -106,7 +106,9 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
 }
 
 /** Returns a Google error, for a response or inside a stream. */
-export function googleError(error: GatewayError): JsonObject {
+export function googleError(
+  error: GatewayError,
+): { code: number; message: string; status: string; details?: JsonObject[] } {
   const details = googleDetails(error);
   const { status: code, message, kind } = error;
   return { code, message, status: NAMES[kind][3], ...(details.length > 0 && { details }) };
