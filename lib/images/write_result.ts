@@ -35,13 +35,13 @@ export function* writeResult({ request, created, images, usage }: ImageResult): 
 }
 
 /**
- * Returns the billed usage. Uploaded images count if they have a price and the upstream reports them; else they are 0.
- * Both details are always there, because the types of OpenAI's SDKs require them.
+ * Returns the billed usage. Uploaded images count if they have a price and the upstream reports them; else the usage does
+ * not name them.
  */
 export function writeUsage({ input, inputImages, output }: ImageUsage, request: CountedUploads): JsonObject {
   return {
     input_tokens: input + inputImages,
-    input_tokens_details: { text_tokens: input, image_tokens: inputImages },
+    input_tokens_details: { text_tokens: input, ...(inputImages > 0 && { image_tokens: inputImages }) },
     output_tokens: output,
     total_tokens: input + inputImages + output,
     ...numInputImages(request),

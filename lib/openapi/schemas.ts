@@ -270,8 +270,8 @@ export const imageResultSchema = z.strictObject({
     input_tokens: z.number().int(),
     input_tokens_details: z.strictObject({
       text_tokens: z.number().int(),
-      image_tokens: z.number().int()
-        .describe("Tokens of uploaded images, if the model has a price for them and the upstream reports them; else 0"),
+      image_tokens: z.number().int().optional()
+        .describe("Tokens of uploaded images, if the model has a price for them and the upstream reports them"),
     }),
     output_tokens: z.number().int(),
     total_tokens: z.number().int(),

@@ -19,7 +19,7 @@ Deno.test("an edit returns exactly the members of an image result, with the numb
     quality: "low",
     usage: {
       input_tokens: PROMPT_TOKENS,
-      input_tokens_details: { text_tokens: PROMPT_TOKENS, image_tokens: 0 },
+      input_tokens_details: { text_tokens: PROMPT_TOKENS },
       output_tokens: 7_024,
       total_tokens: PROMPT_TOKENS + 7_024,
       num_input_images: 1,

@@ -18,7 +18,7 @@ Deno.test("a generation returns exactly the members of an image result", async (
     quality: "low",
     usage: {
       input_tokens: PROMPT_TOKENS,
-      input_tokens_details: { text_tokens: PROMPT_TOKENS, image_tokens: 0 },
+      input_tokens_details: { text_tokens: PROMPT_TOKENS },
       output_tokens: 5_488,
       total_tokens: PROMPT_TOKENS + 5_488,
     },

@@ -19,7 +19,7 @@ async function events(response: Response): Promise<StreamedEvent[]> {
 function usage(input: number, output: number): Record<string, unknown> {
   return {
     input_tokens: input,
-    input_tokens_details: { text_tokens: input, image_tokens: 0 },
+    input_tokens_details: { text_tokens: input },
     output_tokens: output,
     total_tokens: input + output,
   };
