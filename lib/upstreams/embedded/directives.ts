@@ -15,7 +15,7 @@ export interface Directive {
 /** The directives of a text, and the text without them. */
 export interface Directives {
   directives: Directive[];
-  /** The text around the directives, trimmed, one line per part. */
+  /** The text around the directives, trimmed. */
   text: string;
 }
 
@@ -25,8 +25,9 @@ export const LIMITS: JsonLimits = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 1
 /**
  * Reads at most `maxCalls` directives of a text. A directive is at the start of a line, or follows the arguments of another
  * directive. Its JSON object begins on the same line and may continue over several lines. The input of a custom tool is
- * the rest of the line, or the string in `{"input": "…"}` on it. A directive with an unknown tool or without valid JSON
- * stays a part of the text, and so do directives above the maximum.
+ * the rest of the line, the string in `{"input": "…"}` on it, or, if the line has nothing else, a fenced block below
+ * it. A directive with an unknown tool or without valid JSON stays a part of the text, and so do directives above the
+ * maximum.
  */
 export function readDirectives(
   text: string,
@@ -40,14 +41,14 @@ export function readDirectives(
   const pattern = /(^[ \t]*|(?<=\})[ \t]*)call:([A-Za-z0-9_.:-]+)(?=[\s{]|$)[ \t]*/gm;
   const directives: Directive[] = [];
   const keptTexts: string[] = [];
+  const fences = new Fences(text);
   let from = 0;
   for (let match = pattern.exec(text); match !== null && directives.length < maxCalls; match = pattern.exec(text)) {
     const tool = byName.get(match[2] ?? "");
     // A directive may follow a brace only if the brace closes another directive.
-    const beginsLine = match.index === 0 || /[\n\r\u2028\u2029]/.test(text.charAt(match.index - 1));
-    if (tool === undefined || (!beginsLine && match.index !== from)) continue;
+    if (tool === undefined || (!beginsLine(text, match.index) && match.index !== from)) continue;
     const start = pattern.lastIndex;
-    const read = tool.type === "custom" ? readInput(text, start) : readObject(text, start);
+    const read = tool.type === "custom" ? readInput(text, start, fences) : readObject(text, start);
     // Stop at unclosed braces. Otherwise the rest of the text would be scanned once per directive.
     if (read === undefined) break;
     if (read.valid) {
@@ -58,14 +59,16 @@ export function readDirectives(
     }
     pattern.lastIndex = Math.max(read.end, start);
   }
-  if (directives.length === 0) return { directives, text };
   keptTexts.push(text.slice(from));
-  const kept = keptTexts.map((part) => part.trim()).filter((part) => part !== "");
-  return { directives, text: kept.join("\n") };
+  return { directives, text: directives.length === 0 ? text : joinKept(keptTexts) };
 }
 
 function setIfAbsent(map: Map<string, CallableTool>, name: string, tool: CallableTool): void {
   if (!map.has(name)) map.set(name, tool);
+}
+
+function beginsLine(text: string, index: number): boolean {
+  return index === 0 || /[\n\r\u2028\u2029]/.test(text.charAt(index - 1));
 }
 
 interface ReadArguments {
@@ -76,9 +79,10 @@ interface ReadArguments {
   input?: string;
 }
 
-function readInput(text: string, start: number): ReadArguments {
+function readInput(text: string, start: number, fences: Fences): ReadArguments {
   const end = endOfLine(text, start);
   const line = text.slice(start, end).trimEnd();
+  if (line === "") return fences.readAfter(end) ?? { end, valid: true };
   return { end, valid: true, ...(line.startsWith("{") && inputIn(line)) };
 }
 
@@ -97,6 +101,39 @@ function endOfLine(text: string, start: number): number {
   const lineFeed = text.indexOf("\n", start);
   const end = lineFeed < 0 ? text.length : lineFeed;
   return end > start && text[end - 1] === "\r" ? end - 1 : end;
+}
+
+class Fences {
+  readonly #text: string;
+  /** Length of the shortest unclosed fence. Fences of at least this length are not searched again. */
+  #unclosed = Infinity;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /**
+   * Reads the fenced block that begins on the line after `lineEnd`; `undefined` if there is none, or if it has no end.
+   */
+  readAfter(lineEnd: number): ReadArguments | undefined {
+    const opening = /\r?\n[ \t]*(`{3,})[^\r\n`]*\r?\n/y;
+    opening.lastIndex = lineEnd;
+    const fence = opening.exec(this.#text)?.[1];
+    if (fence === undefined || fence.length >= this.#unclosed) return undefined;
+    const start = opening.lastIndex;
+    for (let lineStart = start; lineStart < this.#text.length;) {
+      const end = endOfLine(this.#text, lineStart);
+      const line = this.#text.slice(lineStart, end).trim();
+      if (line.length >= fence.length && /^`+$/.test(line)) {
+        return { end, valid: true, input: this.#text.slice(start, lineStart).replace(/\r?\n$/, "") };
+      }
+      const lineFeed = this.#text.indexOf("\n", end);
+      if (lineFeed < 0) break;
+      lineStart = lineFeed + 1;
+    }
+    this.#unclosed = fence.length;
+    return undefined;
+  }
 }
 
 /** Finds the end of the object at `start`: `start` itself if there is no object, `undefined` if it is not closed. */
@@ -127,4 +164,9 @@ function isJson(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Joins the text between directives, one line per part. */
+function joinKept(pieces: string[]): string {
+  return pieces.map((piece) => piece.trim()).filter((piece) => piece !== "").join("\n");
 }

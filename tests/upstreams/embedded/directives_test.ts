@@ -32,7 +32,14 @@ const cases: [string, string[], string][] = [
   ['call:patch {"input":"a","more":1}', ['patch {"input":"a","more":1}'], ""],
   ['call:patch {"input":1}', ['patch {"input":1}'], ""],
   ['call:patch {"input":"a"} b', ['patch {"input":"a"} b'], ""],
-  ["call:patch\n```\na\n```", ["patch"], "```\na\n```"],
+  ["call:patch\n```\n*** Begin\n+a\n\n*** End\n```\nthanks", ["patch *** Begin\n+a\n\n*** End"], "thanks"],
+  ["do it\ncall:patch  \n  ```diff\r\n a\r\n b\r\n  ```\r\ncall:a {}", ["patch  a\r\n b", "a {}"], "do it"],
+  ["call:patch\n````\n```\ncall:a\n```\n````", ["patch ```\ncall:a\n```"], ""],
+  ["call:patch\n```\n```", ["patch "], ""],
+  ["call:patch\n```\nnever closed\ncall:a", ["patch", "a"], "```\nnever closed"],
+  ["call:patch x\n```\na\n```", ["patch x"], "```\na\n```"],
+  ["call:patch\n\n```\na\n```", ["patch"], "```\na\n```"],
+  ["call:a\n```\na\n```", ["a"], "```\na\n```"],
   // Plain text
   ["call:unknown {}", [], "call:unknown {}"],
   ["call:a.", [], "call:a."],
@@ -75,7 +82,7 @@ Deno.test("readDirectives() uses the first of two tools with one name", () => {
 Deno.test("readDirectives() takes linear time", () => {
   const texts = ["call:a {\n", 'call:a {"\n', "call:a {x}\n", "call:a {} ", '{\\"', "call:a [\n", " \t", "call:"]
     .concat(
-      ['call:patch {"input":"\n', 'call:patch {"input":"a"}\n'],
+      ["call:patch\n```\n", "call:patch\n````x\n", 'call:patch {"input":"\n', 'call:patch {"input":"a"}\n'],
     );
   const begin = performance.now();
   for (const text of texts) readDirectives(`call:a {"${text.repeat(30_000)}`, { tools, maxCalls: 128 });
