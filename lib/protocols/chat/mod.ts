@@ -31,8 +31,8 @@ const chatExtras: ExtrasTable = {
   remoteTools: new Set(["mcp"]),
 };
 
-/** Matches members `usage`. Nothing else matches: quotes inside a text are escaped. */
-const USAGE_MEMBER = /"usage"\s*:\s*\{/;
+/** Matches members `usage`, also with escaped letters. Nothing else matches: quotes inside a text are escaped. */
+const USAGE_MEMBER = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
 
 /** True for a chunk with `usage` at the top. Clients do not read that of a choice (Moonshot) or of `x_groq`. */
 function hasUsage({ data }: Frame): boolean {

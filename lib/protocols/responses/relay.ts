@@ -53,7 +53,7 @@ export const responsesRelay: Relay = {
         if (isKeepAlive(frame)) return [];
         const { event, data } = frame;
         if (data.includes('"sequence_number"')) lastNumbered = data;
-        const span = data.includes('"response"') ? findInFrame(frame, ["response"]) : undefined;
+        const span = mayHaveResponse(data) ? findInFrame(frame, ["response"]) : undefined;
         let response = span && data.slice(span.start, span.end);
         if (keeper !== undefined && response !== undefined) {
           id ??= freeId(response, context);
@@ -118,6 +118,11 @@ function sequenceNumber(data: string): number | undefined {
   const span = findValue(data, ["sequence_number"]);
   const number = span === undefined ? NaN : Number(data.slice(span.start, span.end));
   return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** False if an event certainly has no `response`. The name may contain escapes, so the test is conservative. */
+function mayHaveResponse(data: string): boolean {
+  return data.includes('"response"') || data.includes("\\u");
 }
 
 type KeptItems = KeptAnswer["output"];

@@ -124,7 +124,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   for (const [name, known] of [["reason", "limit"], ["endpoint", "chat"]] as const) {
     const wrong = await command(`--${name}`, "x");
     assertEquals(wrong.code, 2);
-    assertMatch(wrong.err, new RegExp(`^Cannot find ${name} "x"; known: .*\\b${known}\\b`));
+    assertMatch(wrong.err, new RegExp(`^Cannot read ${name} "x": expected one of .*\\b${known}\\b`));
   }
   const unknown = await command("--upstream", "nope");
   assertEquals([unknown.code, unknown.err.split("\n")[0]], [
