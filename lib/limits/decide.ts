@@ -6,6 +6,11 @@ import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts
 const MIN_SLOT_WAIT_MS = 1_000;
 const MAX_SLOT_WAIT_MS = 5_000;
 
+/** Returns whether a number can be added to a sum: a non-negative integer. */
+export function isAmount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
 /**
  * Checks a request for admission.
  * @param state `known`: whether its id has a reservation already
@@ -16,8 +21,8 @@ export function assertAdmissionRequest(
   { known }: { known: boolean },
 ): void {
   if (known) throw new RangeError(`Cannot reserve limits for "${id}": it has a reservation already`);
-  const numbers = limitRequests.flatMap(({ cost, limit }) => [cost, limit]);
-  if (!(forMs >= 0 && forMs < Infinity && numbers.every((number) => Number.isSafeInteger(number) && number >= 0))) {
+  const areAmounts = limitRequests.every(({ cost, limit }) => isAmount(cost) && isAmount(limit));
+  if (!(forMs >= 0 && forMs < Infinity && areAmounts)) {
     throw new RangeError(
       `Cannot reserve limits for "${id}": a cost, a limit or its duration is negative or not a number`,
     );

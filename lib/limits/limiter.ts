@@ -71,6 +71,7 @@ export interface Limiter {
    * @param options `isEntered` false: other nodes know the request until `forget` is called, because its ledger entry
    * is not durable yet
    * @returns the statuses afterwards; none for an unknown id
+   * @throws {RangeError} for an invalid number of tokens; the slots are freed and the estimate stays
    */
   end(id: string, tokens: number, options?: { isEntered: boolean }): LimitStatus[] | Promise<LimitStatus[]>;
   /**

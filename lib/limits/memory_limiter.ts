@@ -1,13 +1,12 @@
 /** A limiter that counts in the memory of one process. */
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus, LimitUnit } from "./limiter.ts";
-import { assertAdmissionRequest, decide } from "./decide.ts";
+import { assertAdmissionRequest, decide, isAmount } from "./decide.ts";
 import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
   take(request: AdmissionRequest): LimitDecision;
-  /** Ends a request. @param tokens undefined: the number is unknown, so the estimate stays */
-  end(id: string, tokens: number | undefined): LimitStatus[];
+  end(id: string, tokens: number): LimitStatus[];
   /** Number of remembered limits and requests. Idle limits and ended requests are removed gradually. */
   readonly size: number;
 }
@@ -70,8 +69,10 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const now = clock();
       const reserved = forget(id, now);
       if (reserved === undefined) return [];
-      const statuses = windows.end(reserved, { tokens, now });
+      const isValid = isAmount(tokens);
+      const statuses = windows.end(reserved, { tokens: isValid ? tokens : undefined, now });
       reserved.limitRequests = [];
+      if (!isValid) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
       return statuses;
     },
     undo(id) {

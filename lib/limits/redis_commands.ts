@@ -13,8 +13,8 @@ export interface ReservedSlot {
   leaseEnd: number;
 }
 
-/** Tokens that a request used; undefined: unknown; `undone`: the request counts as if it had never been made. */
-export type UsedTokens = number | undefined | "undone";
+/** Tokens that a request used, or `unknown`; `undone`: the request counts as if it had never been made. */
+export type UsedTokens = number | "unknown" | "undone";
 
 /** Result of a heartbeat. */
 export interface HeartbeatAnswer {
@@ -77,7 +77,7 @@ export class RedisCommands {
       keepsFacts: boolean;
     },
   ): Promise<LimitStatus[] | undefined> {
-    const tokens = used === "undone" ? "" : used ?? "-";
+    const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
     const limits = writeLimitRequests(limitRequests);
     const [known = 0, ...statuses] = numbers(
       await this.#run("end", this.#node, id, limits, bucket, leaseEnd, tokens, keepsFacts ? 1 : 0),

@@ -11,7 +11,7 @@ import type { LimiterOptions } from "./open_limiter.ts";
 import type { ReservedSlot, UsedTokens } from "./redis_commands.ts";
 import { PREFIX } from "./redis_scripts.ts";
 import { divideLimits, nameLimits, nameLimitsInStatuses } from "./share.ts";
-import { assertAdmissionRequest } from "./decide.ts";
+import { assertAdmissionRequest, isAmount } from "./decide.ts";
 import { leaseEnd } from "./sliding_window.ts";
 
 /** Value of `retry-after` while nothing is admitted, in milliseconds. */
@@ -99,7 +99,11 @@ class SharedLimiter implements Limiter {
   }
 
   async end(id: string, tokens: number, options?: { isEntered: boolean }): Promise<LimitStatus[]> {
-    return await this.#finish(id, tokens, options?.isEntered);
+    const isNumber = isAmount(tokens);
+    const statuses = await this.#finish(id, isNumber ? tokens : "unknown", options?.isEntered);
+    if (statuses === undefined) return [];
+    if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
+    return statuses;
   }
 
   async undo(id: string): Promise<void> {
@@ -134,8 +138,11 @@ class SharedLimiter implements Limiter {
       const answer = await commands.take(request);
       if (answer?.decision.admitted) {
         this.#remember(request, answer.at);
-        const limitRequests = request.limitRequests.map((limitRequest) => ({ ...limitRequest, reportOnly: true }));
-        this.#own.take({ id: request.id, limitRequests, forMs: request.forMs });
+        this.#own.take({
+          id: request.id,
+          limitRequests: request.limitRequests.map(asReportOnly),
+          forMs: request.forMs,
+        });
       }
       return answer;
     });
@@ -167,11 +174,11 @@ class SharedLimiter implements Limiter {
     });
   }
 
-  /** Ends a request. Returns the statuses afterwards; none for an unknown id. */
-  async #finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[]> {
+  /** Ends a request. Returns the statuses afterwards, or `undefined` for an unknown id. */
+  async #finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[] | undefined> {
     await this.#pending.get(id)?.catch(() => {});
     const request = this.#requests.get(id);
-    if (request === undefined || request.isEnding) return [];
+    if (request === undefined || request.isEnding) return undefined;
     request.isEnding = true;
     const { limitRequests, at } = request;
     const keepsFacts = request.isKnown && !isEntered;
@@ -182,7 +189,7 @@ class SharedLimiter implements Limiter {
     // Not deleted earlier: a session that began meanwhile would free the request without counting its tokens.
     this.#requests.delete(id);
     if (used === "undone") await this.#own.undo(id);
-    else this.#own.end(id, used);
+    else this.#endOwn(id, used);
     return statuses ?? await this.#statusesOfShares(limitRequests);
   }
 
@@ -204,6 +211,14 @@ class SharedLimiter implements Limiter {
     this.#isForgetting = false;
   }
 
+  #endOwn(id: string, used: number | "unknown"): void {
+    try {
+      this.#own.end(id, used === "unknown" ? NaN : used);
+    } catch {
+      // For an unknown number it throws, and the estimate stays.
+    }
+  }
+
   async #statusesOfShares(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
     return nameLimitsInStatuses(
       await this.#own.statuses(divideLimits(limitRequests, this.#session.nodes)),
@@ -217,7 +232,11 @@ class SharedLimiter implements Limiter {
       const { done, value } = this.#cursor.next();
       // A finished iterator cannot continue.
       if (done === true) this.#cursor = this.#requests.values();
-      else if (value.leaseEnd + LATE_MS < this.#session.now()) void this.#finish(value.id, undefined);
+      else if (value.leaseEnd + LATE_MS < this.#session.now()) void this.#finish(value.id, "unknown");
     }
   }
+}
+
+function asReportOnly(limitRequest: LimitRequest): LimitRequest {
+  return { ...limitRequest, reportOnly: true };
 }

@@ -41,7 +41,11 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     assertEquals(await left(limiter, ...limitRequests), [2, 2]);
     await limiter.take({ id: "r", limitRequests, forMs: 1000 });
     await assertRejects(async () => await limiter.take({ id: "r", limitRequests, forMs: 1000 }), RangeError, "already");
-    assertEquals(await left(limiter, ...limitRequests), [1, 1]);
+    await assertRejects(async () => await limiter.end("r", NaN), RangeError);
+    assertEquals(await left(limiter, ...limitRequests), [2, 1]);
+    await limiter.take({ id: "slot", limitRequests: [limitRequest("concurrency")], forMs: 1000 });
+    await assertRejects(async () => await limiter.end("slot", -1), RangeError);
+    assertEquals(await left(limiter, ...limitRequests), [2, 1]);
   },
 };
 

@@ -2,7 +2,7 @@
 import { deltaOf, type EventTransform } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/** What surrounds the JSON. White space in it has a maximum length, which bounds the text that is held back. */
+/** The text around the JSON. White space in it has a maximum length, which bounds the text that is held back. */
 interface JsonFrame {
   opening: RegExp;
   /** True if a text may be the beginning of `opening`. */

@@ -362,7 +362,7 @@ Deno.test("the SQLite ledger rejects manual changes", () =>
       ["UPDATE ledger_start SET seq = 9, check_sum = 0", "with its checksum"],
       ["UPDATE ledger_start SET day = -2", "with its checksum"],
       ["DELETE FROM ledger_start", "one start"],
-      ["INSERT OR REPLACE INTO ledger_start VALUES (1, 5, 5, 5)", "one start"],
+      ["INSERT OR REPLACE INTO ledger_start VALUES (1, 5, 5, 5, '[]')", "one start"],
       ["INSERT INTO days SELECT day, 'x', '', '', 9.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM days", "REAL"],
     ];
     for (const [sql, words] of refused) assertThrows(() => db.exec(sql), Error, words, sql);

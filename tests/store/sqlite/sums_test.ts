@@ -40,6 +40,7 @@ Deno.test("a file of the version before is served at once, and its sums are made
     }
     db.exec(`CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
       ALTER TABLE alerts DROP COLUMN subject;
+      ALTER TABLE ledger_start DROP COLUMN ahead;
       PRAGMA user_version = ${MIGRATIONS.findIndex((step) => step.includes("CREATE TABLE sums_head"))}`);
     db.close();
     const store = await openStore({ kind: "sqlite", path }, { own: true });
