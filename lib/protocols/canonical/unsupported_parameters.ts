@@ -3,27 +3,33 @@ import { GatewayError } from "../../errors.ts";
 import type { Prompt } from "./types.ts";
 import { clientParameterName, type NamedRequest } from "./client_parameter_names.ts";
 
+const NONE: readonly string[] = [];
+
 /**
  * Names of the parameters that were not passed on, in the client's own terms (`top_k`, `logprobs`), for the
  * `x-sluice-dropped` response header.
  */
 export class UnsupportedParameters {
-  /** The client's names, by the names that were added. A search for the client's name reads the body. */
-  readonly #names = new Map<string, string>();
+  /** Absent while there are none, as for most requests: a set per request would cost time. */
+  #names: Set<string> | undefined;
+  /** Names as they were added. A search for the client's name reads the body, so each name is looked up only once. */
+  #added: Set<string> | undefined;
   readonly #client: NamedRequest | undefined;
 
   /**
    * @param client the request whose names are used; absent: the added names are the client's own
    * @param names the client's own names of parameters that were dropped before
    */
-  constructor(client?: NamedRequest, names: readonly string[] = []) {
+  constructor(client?: NamedRequest, names: readonly string[] = NONE) {
     this.#client = client;
-    for (const name of names) this.#names.set(name, name);
+    if (names.length > 0) this.#names = new Set(names);
   }
 
   /** Adds a parameter that was not passed on, under the client's own name for it. */
   add(name: string): void {
-    if (!this.#names.has(name)) this.#names.set(name, this.nameOf(name));
+    if (this.#added?.has(name) === true) return;
+    (this.#added ??= new Set()).add(name);
+    (this.#names ??= new Set()).add(this.nameOf(name));
   }
 
   /** Returns the client's own name for a parameter. */
@@ -33,7 +39,7 @@ export class UnsupportedParameters {
 
   /** The names in the order of their addition. */
   get names(): readonly string[] {
-    return [...new Set(this.#names.values())];
+    return this.#names === undefined ? NONE : [...this.#names];
   }
 
   /**
