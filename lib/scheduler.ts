@@ -186,6 +186,31 @@ function* sorted<Item>(
   return from;
 }
 
+/**
+ * Returns a function that runs calls in order, at most `concurrent` of them at a time.
+ * @param busy a call fails with `error()` if `waiting` others wait; absent: any number may wait
+ */
+export function boundConcurrency(
+  concurrent: number,
+  busy?: { waiting: number; error: () => Error },
+): <Result>(run: () => Promise<Result>) => Promise<Result> {
+  const waiting: (() => void)[] = [];
+  let free = concurrent;
+  return async (run) => {
+    if (free > 0) free--;
+    else if (busy !== undefined && waiting.length >= busy.waiting) throw busy.error();
+    // A call that ends passes its slot to the next one.
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await run();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free++;
+      else next();
+    }
+  };
+}
+
 /** Returns a function that runs calls one after the other, in order. */
 export function createSerializer(): <Result>(run: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();

@@ -4,6 +4,7 @@
  */
 import { settlesWithin } from "../abort.ts";
 import { embeddedIPv4, isAddress, isWithin, PRIVATE_NETWORKS } from "../access/networks.ts";
+import { boundConcurrency } from "../scheduler.ts";
 
 /** Addresses at which clouds serve credentials or machine data without authentication. */
 const METADATA_ADDRESSES: readonly string[] = [
@@ -102,26 +103,11 @@ const MAX_LOOKUPS = 16;
  */
 export function shareLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>();
-  const waiting: (() => void)[] = [];
-  let free = MAX_LOOKUPS;
-
-  async function lookUp(hostname: string): Promise<readonly string[]> {
-    if (free > 0) free--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await lookup(hostname);
-    } finally {
-      running.delete(hostname);
-      const next = waiting.shift();
-      if (next === undefined) free++;
-      else next();
-    }
-  }
-
+  const runInTurn = boundConcurrency(MAX_LOOKUPS);
   return (hostname) => {
     let looking = running.get(hostname);
     if (looking === undefined) {
-      looking = lookUp(hostname);
+      looking = runInTurn(() => lookup(hostname)).finally(() => running.delete(hostname));
       running.set(hostname, looking);
     }
     return looking;

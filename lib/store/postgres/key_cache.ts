@@ -3,6 +3,7 @@ import type { KeyChange, KeyRecord, KeyStore } from "../keys.ts";
 import type { ChangeOrigin } from "../operators.ts";
 import { type Changes, READ_TIMEOUT_MS } from "./changes.ts";
 import { inTime } from "../outage/reachability.ts";
+import { boundConcurrency } from "../../scheduler.ts";
 import { isOutOfReach } from "./client.ts";
 import type { ReadKey } from "./keys.ts";
 
@@ -15,7 +16,10 @@ const MAX_KEYS = 100_000;
 /** Maximum number of cached unknown hashes; the oldest are evicted. */
 const MAX_UNKNOWN = 1_000;
 
-/** Maximum number of concurrent reads of unknown keys, and of waiting ones. */
+/**
+ * Maximum number of concurrent reads of unknown keys, and of waiting ones, so that a flood of them does not delay other
+ * reads.
+ */
 const MAX_CONCURRENT = 32;
 const MAX_WAITING = 10_000;
 
@@ -86,7 +90,10 @@ class CachedKeys implements Pick<KeyStore, "findByHash" | "add" | "change" | "re
   readonly #missedChanges = new Set<Map<string, bigint>>();
   /** Keys that this node is changing, by id: what the feed reports of them may be from before the change. */
   readonly #changing = new Map<string, symbol>();
-  readonly #queueRead = createReadQueue();
+  readonly #queueRead = boundConcurrency(MAX_CONCURRENT, {
+    waiting: MAX_WAITING,
+    error: () => new Error("Cannot read the key: too many unknown keys are being read"),
+  });
 
   constructor(parts: KeyCacheParts) {
     this.#parts = parts;
@@ -285,34 +292,4 @@ function validKey(record: KeyRecord | undefined, { hash, now }: KeyLookup): KeyR
 
 function outOfReach(): Error {
   return new Error("Cannot read the key: the database is unreachable");
-}
-
-/**
- * Creates a function that runs reads of unknown keys in order, a bounded number of them at a time, so that a flood of
- * them does not delay other reads. It rejects if too many reads wait already.
- */
-function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-
-  async function acquireSlot(): Promise<void> {
-    if (running < MAX_CONCURRENT) {
-      running++;
-      return;
-    }
-    if (waiting.length >= MAX_WAITING) throw new Error("Cannot read the key: too many unknown keys are being read");
-    // A caller that ends passes its slot to the next one.
-    await new Promise<void>((resolve) => waiting.push(resolve));
-  }
-
-  return async (work) => {
-    await acquireSlot();
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running--;
-      else next();
-    }
-  };
 }
