@@ -3,6 +3,7 @@ import type { DaySum, KeptEntry, LedgerStore } from "../../store/ledger.ts";
 import { formatUsd } from "../money.ts";
 import type { AuditCounts, Difference } from "./schemas.ts";
 import type { Comparison } from "./audit_walk.ts";
+import { isPrunedDay } from "./kept_entries.ts";
 import { runSliced } from "../../scheduler.ts";
 import { addFigures, DAY_MS, dayOf, figuresOf, noFigures, TOKEN_CLASSES } from "../../store/days.ts";
 
@@ -69,13 +70,13 @@ type Readings<Sums = DaySum> = Record<"before" | "after" | "computed", Sums>;
  */
 export async function checkDays(ledger: LedgerStore, { walk, findings, pause }: Comparison): Promise<DayCounts> {
   const counts = { ...NO_DAYS };
-  const { day: prunedDay, ahead = [] } = walk.start;
+  const { day: prunedDay } = walk.start;
   let isEntryMissing = prunedDay < 0;
 
   function compare(sums: Readings): void {
     const { before, after, computed } = sums;
     const { day } = computed;
-    const isPruned = day <= prunedDay || ahead.includes(day);
+    const isPruned = isPrunedDay(walk.start, day);
     if (isPruned) counts.day_sums_alone++;
     else counts.day_sums++;
     if (!isPruned && !isSame(before, after)) counts.day_sums_in_motion++;

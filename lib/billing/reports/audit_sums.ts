@@ -9,6 +9,7 @@ import { searchedValues } from "../../store/entry_row.ts";
 import { stepMs, SUM_TABLES } from "../../store/sums.ts";
 import { parseUsd } from "../money.ts";
 import type { Comparison } from "./audit_walk.ts";
+import { isPrunedDay } from "./kept_entries.ts";
 import type { AuditCounts } from "./schemas.ts";
 
 /** Maximum number of sums that are computed for each kind, about 150 MB: clients may invent users and tags. */
@@ -150,9 +151,7 @@ export async function checkLaterSums(
     const { former, later } = walk.later.of(kind, step);
     const table = SUM_TABLES[kind];
     // Read last, because entries may have been pruned meanwhile, and sums of former hours deleted.
-    const { day: prunedDay, ahead = [] } = await ledger.start();
-    const day = dayOf(step * stepMs(table));
-    const isPruned = day <= prunedDay || ahead.includes(day);
+    const isPruned = isPrunedDay(await ledger.start(), dayOf(step * stepMs(table)));
     // After pruning, the sums of end users are deleted some time later, and nothing reads the sums of hours any more.
     if (isPruned && kind !== "upstreams" || step < firstStep(kind, await ledger.sumsHead())) return;
     const isPartial = isPruned || walk.later.isFull(kind);
