@@ -62,17 +62,22 @@ export function startPeer(file: string, pinned: Pinned = {}): Peer {
 }
 
 /** Answers each line of input with a line of JSON until the input ends: the other side of a `Peer`. */
-export async function answerLines(answer: (line: string) => Promise<unknown>): Promise<void> {
+export async function answerLines(answer: (line: string) => unknown): Promise<void> {
   let text = "";
   for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
     text += piece;
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
       const line = text.slice(0, end);
       text = text.slice(end + 1);
-      // deno-lint-ignore no-console -- what the other side waits for
-      console.log(JSON.stringify(await answer(line)));
+      await writeLine(await answer(line));
     }
   }
+}
+
+/** Writes a value to standard output as a line of JSON. */
+export async function writeLine(value: unknown): Promise<void> {
+  const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+  for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
 }
 
 /** Waits with a time limit. @throws {Error} when the time is over */

@@ -5,7 +5,7 @@
 import { send } from "../../../bench/suite/messages.ts";
 import { pause, soon } from "../../support/soon.ts";
 import { ChunkedText } from "../streams/chunked_text.ts";
-import { answerLines } from "../streams/lines.ts";
+import { answerLines } from "../../../bench/suite/peer.ts";
 
 /** A command. */
 export type PeerCommand =

@@ -5,7 +5,7 @@
  */
 import { streamParts, wholeAnswer } from "../../../bench/suite/answers.ts";
 import { MessageReader, send } from "../../../bench/suite/messages.ts";
-import { writeLine } from "../streams/lines.ts";
+import { writeLine } from "../../../bench/suite/peer.ts";
 
 /** Words of one event, each one token, its padding in characters, and events of a stream. */
 const PLAYS = { words: { words: 1_600, padding: 0 }, padded: { words: 1, padding: 8_000 } };

@@ -5,7 +5,8 @@
 import { send } from "../../../bench/suite/messages.ts";
 import { soon } from "../../support/soon.ts";
 import { ChunkedText } from "./chunked_text.ts";
-import { answerLines, stamp } from "./lines.ts";
+import { answerLines } from "../../../bench/suite/peer.ts";
+import { stamp } from "./stamp.ts";
 
 /** A command. */
 export type ClientCommand =

@@ -5,7 +5,8 @@
  */
 import { streamParts } from "../../../bench/suite/answers.ts";
 import { MessageReader, send } from "../../../bench/suite/messages.ts";
-import { answerLines, stamp, writeLine } from "./lines.ts";
+import { answerLines, writeLine } from "../../../bench/suite/peer.ts";
+import { stamp } from "./stamp.ts";
 
 /** Counts of an upstream. */
 export interface StreamCounts {
