@@ -30,7 +30,7 @@ export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue
   };
 }
 
-/** Returns the error option of a union. Its message says what is expected if the discriminating member is wrong. */
+/** Returns the error option of a union. If the member that selects the schema is wrong, the error says what is expected. */
 export function expecting(what: string): { error: (issue: { code?: string }) => string | undefined } {
   return { error: ({ code }) => code === "invalid_union" ? `Expected ${what}` : undefined };
 }

@@ -10,7 +10,7 @@ const NONE: readonly string[] = [];
  * `x-sluice-dropped` response header.
  */
 export class UnsupportedParameters {
-  /** Absent while there are none, as for most requests: a set per request would cost time. */
+  /** Absent while there are none, as for most requests. */
   #names: Set<string> | undefined;
   /** Names as they were added. A search for the client's name reads the body, so each name is looked up only once. */
   #added: Set<string> | undefined;

@@ -214,7 +214,8 @@ BEGIN
   UPDATE ledger_head SET (seq, check_sum) = (SELECT seq, check_sum FROM entries ORDER BY seq DESC LIMIT 1);
 END $body$;
 
--- Deletes at most this many of the oldest entries, up to the first one that is not before the day. Returns their number.
+-- Deletes the oldest entries, at most "most", and stops at the first entry that is not before the day. Returns the number
+-- of deleted entries.
 CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLAN_SETTINGS} AS $body$
 #variable_conflict use_column
 DECLARE

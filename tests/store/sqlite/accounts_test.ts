@@ -16,7 +16,7 @@ function atOnce(): never {
   throw new Error("Cannot read the ledger at once");
 }
 
-/** Returns what is left of the budget, by the refusal of a hold that exceeds it. */
+/** Returns the remaining amount of the budget. The answer to a hold that is too large contains it. */
 function left(accounts: Accounts): bigint {
   const answer = accounts.hold(hold({ id: "refused", amount: 1_000_000n, claims: [OURS] }));
   if (answer.held) throw new Error("The budget has room for everything");
