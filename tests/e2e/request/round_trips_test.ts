@@ -1,5 +1,6 @@
 /** Calls of a request to the store and to the limits: with both over the network, each is a round trip. */
 import { assertEquals } from "@std/assert";
+import { hashKey } from "../../../lib/access/keys.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
@@ -22,14 +23,14 @@ interface Counted extends AsyncDisposable {
   calls(): string[];
 }
 
-/** The same, with every call of a function noted under its name. */
-function counted<Part extends object>(part: Part, note: (name: string) => void): Part {
+/** The same, with every call of a function noted with its name and first argument. */
+function counted<Part extends object>(part: Part, note: (name: string, first: unknown) => void): Part {
   return new Proxy(part, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function" || typeof name !== "string") return member;
       return (...given: unknown[]) => {
-        note(name);
+        note(name, given[0]);
         return member.apply(target, given);
       };
     },
@@ -41,7 +42,11 @@ function startCounted(
   respond: (request: UpstreamRequest) => ScriptedAnswer = answer("chat"),
 ): Counted {
   const calls: string[] = [];
-  const noting = (part: string) => (name: string) => void calls.push(`${part}.${name}`);
+  const noting = (part: string) => (name: string, first: unknown) => {
+    // A client of another test can still send to this port, which its gateway had before, with a key unknown here.
+    const isStray = name === "findByHash" && first !== hashKey(gateway.key.key);
+    if (!isStray) calls.push(`${part}.${name}`);
+  };
   const store = openMemoryStore();
   // Reading the version is not a round trip: a store over the network has no version.
   const { version: _, ...keys } = store.keys;
