@@ -26,7 +26,7 @@ const OPEN_MS = 5_000;
  * Time after the first answer at which the memory without streams is measured, in milliseconds. By then the gateway has
  * imported the modules that its first answer did not need, so they do not count as memory of streams.
  */
-const SETTLE_MS = 5_000;
+const SETTLE_MS = 30_000;
 
 /** Opens streams on a target that was started for that, and weighs it. @throws {Error} if not all can be opened */
 export async function weighStreams(running: Running, { load, streams }: { load: Peer; streams: number }): Promise<

@@ -72,12 +72,12 @@ export function lazyRoute<Name extends Method>(
 }
 
 /**
- * Imports the modules of all handlers, one after another. The last come first: if the console were the first, it would
- * also import what the others share, and block the event loop twice as long.
+ * Yields functions that import the modules of all handlers. The last come first: if the console were the first, it
+ * would also import what the others share, and block the event loop twice as long.
  */
-export async function loadHandlers(routes: readonly Route[]): Promise<void> {
+export function* handlerImports(routes: readonly Route[]): Generator<() => Promise<unknown>> {
   for (const { handlers } of routes.toReversed()) {
-    for (const handler of Object.values(handlers)) await handler.load?.();
+    for (const { load } of Object.values(handlers)) if (load !== undefined) yield load;
   }
 }
 

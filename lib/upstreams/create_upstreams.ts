@@ -8,7 +8,7 @@ import { startCallSpan } from "../observe/trace.ts";
 import type { RetrievalUpstream } from "../retrieval/types.ts";
 import { type AddressGuard, createAddressGuard } from "./address_guard.ts";
 import { matchHeaders } from "./answers.ts";
-import { createCanvas, createEmbedded, createEmbeddedRetrieval, loadEmbeddedModels } from "./embedded/mod.ts";
+import { createCanvas, createEmbedded, createEmbeddedRetrieval, embeddedImports } from "./embedded/mod.ts";
 import { ISSUER } from "./embedded/thinking.ts";
 import { createHttpUpstream } from "./http_upstream.ts";
 import { modelIssuer } from "./prepare_attempt.ts";
@@ -51,12 +51,12 @@ export function createUpstreams(
   return { upstreams, imageUpstreams, retrievalUpstreams };
 }
 
-/** Imports the modules that upstreams would import with their first request, one after another. */
-export async function loadUpstreamModules(): Promise<void> {
-  await import("./translation_attempt.ts");
-  await import("./openai_images.ts");
-  await import("./retrieval/http_retrieval.ts");
-  await loadEmbeddedModels();
+/** Yields functions that import the modules which upstreams would import with their first request. */
+export function* upstreamImports(): Generator<() => Promise<unknown>> {
+  yield () => import("./translation_attempt.ts");
+  yield () => import("./openai_images.ts");
+  yield () => import("./retrieval/http_retrieval.ts");
+  yield* embeddedImports();
 }
 
 /** Closes all connections. */

@@ -2,8 +2,8 @@ import { assertEquals, assertThrows } from "@std/assert";
 import {
   allowedMethods,
   createRouter,
+  handlerImports,
   lazyHandler,
-  loadHandlers,
   type Route,
   type RouteContext,
 } from "../../lib/server/router.ts";
@@ -66,6 +66,6 @@ Deno.test("lazyHandler() loads its module with the first request, or with all ot
   const context = {} as RouteContext;
   assertEquals(await (await routes[1]?.handlers.GET?.(new Request("http://a/b"), context))?.text(), "b");
   assertEquals(loaded, ["b"]);
-  await loadHandlers(routes);
+  for (const load of handlerImports(routes)) await load();
   assertEquals(loaded, ["b", "b", "a"]);
 });

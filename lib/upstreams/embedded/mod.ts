@@ -36,9 +36,9 @@ export function createEmbeddedRetrieval(): RetrievalUpstream {
   };
 }
 
-/** Imports the modules of all these models, one after another. */
-export async function loadEmbeddedModels(): Promise<void> {
-  await import("./echo.ts");
-  await import("./canvas.ts");
-  await import("./retrieval.ts");
+/** Yields functions that import the modules of all these models. */
+export function* embeddedImports(): Generator<() => Promise<unknown>> {
+  yield () => import("./echo.ts");
+  yield () => import("./canvas.ts");
+  yield () => import("./retrieval.ts");
 }
