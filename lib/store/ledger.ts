@@ -294,8 +294,8 @@ export interface LedgerStore {
   /** Returns how far the sums that are made in the background have come. */
   sumsHead(): Promise<SumsHead>;
   /**
-   * Adds the next 2,000 entries to the sums that are made in the background, if there are as many. Returns true if as
-   * many remain.
+   * Adds some of the next 2,000 entries to the sums that are made in the background, if there are as many. Returns true
+   * if there are more to add.
    */
   sumUp(): Promise<boolean>;
   /** Finds the first entries in an order. May reject with the signal's reason if it is aborted. */
