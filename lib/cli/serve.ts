@@ -20,8 +20,8 @@ import { welcomeText } from "./welcome.ts";
 const CLOSE_MS = 200;
 
 /**
- * Time after the start at which the remaining modules are loaded, in milliseconds. From then on an update of the files
- * does not affect the running program.
+ * Time after the start at which the import of the remaining modules begins, in milliseconds. Once they are imported,
+ * after about half a minute, an update of the files does not affect the running program.
  */
 const LOAD_DELAY_MS = 1_000;
 
