@@ -14,7 +14,11 @@ const MAX_IMAGE_TOKENS = 25_000;
 
 /** Returns a problem for each model whose largest request costs more in a group than the ledger can store. */
 export function amountProblems({ models, groups }: Pick<Config, "models" | "groups">): string[] {
+  const factors = Object.values(groups).map(({ price_factor }) => price_factor);
+  const highestFactor = factors.reduce((high, factor) => Number(factor) > Number(high) ? factor : high, "0");
   return models.flatMap((model, index) => {
+    // Nearly all models are cheap enough for every group. Trying each group would take seconds with many of both.
+    if (largestCost(model, highestFactor) <= MAX_AMOUNT) return [];
     for (const [name, group] of Object.entries(groups)) {
       if (!mayUse({ group, rules: {} }, model.id)) continue;
       const cost = largestCost(model, group.price_factor);

@@ -9,7 +9,7 @@ import { withSettings } from "../protocols/plain_contents.ts";
 import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { ClientRequest } from "../upstreams/upstream.ts";
 import type { Candidate } from "./candidates.ts";
-import { BETAS, type ScreenedBody } from "./extras.ts";
+import { BETAS, type ScreenedBody } from "./screened_body.ts";
 import { limitRequestsFor, type OutputCap, planSpending } from "./spending_plan.ts";
 import type { RequestState } from "./state.ts";
 import { longestMs } from "./targets.ts";
