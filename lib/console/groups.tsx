@@ -162,5 +162,6 @@ function limitsText(limits: Config["groups"][string]["limits"]): string {
     ...(tokens === undefined ? [] : [`${shortCount(tokens)} tokens/min`]),
     ...(concurrency === undefined ? [] : [`${concurrency} concurrent`]),
   ].join(", ");
-  return text === "" ? "none" : report_only === true ? `${text} (reported only)` : text;
+  if (text === "") return "none";
+  return report_only === true ? `${text} (reported only)` : text;
 }

@@ -69,26 +69,30 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const isReadable = reach?.isReadable !== false || outage !== "none";
   const { healthy: ledger } = gateway.ledger;
   const { healthy: limits_healthy } = gateway.limiter;
-  const is_current = isCurrent(gateway);
-  const configReasons = describeConfig(gateway);
   const rows = gateway.health.snapshot();
   const isFailing = failureTest(gateway.config.routing.breaker);
   const failing = rows.filter(isFailing).length;
-  const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
-  const isConfigured = configReasons.length === 0;
-  const isHealthy = store && outage === "none" && isReadable && limits_healthy && upstreams === "ok" && isConfigured;
-  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
-  const status = !canServe ? "unavailable" : isHealthy ? "ok" : "degraded";
+  const someFail = failing < rows.length ? "some" : "none";
   const reasons = [
     ...(ledger ? [] : ["the ledger cannot be written"]),
-    ...(outage !== "none" ? [outageReason(outage, reach?.up)] : store ? [] : ["the store does not answer"]),
+    ...(outage === "none" ? [] : [outageReason(outage, reach?.up)]),
+    ...(outage === "none" && !store ? ["the store does not answer"] : []),
     ...(isReadable ? [] : ["changes of keys and of the configuration cannot be read"]),
     ...(limits_healthy ? [] : ["the limits store is unreachable"]),
-    ...configReasons,
+    ...describeConfig(gateway),
     ...describeFailing(rows, isFailing),
   ];
-  const message = status === "ok" ? {} : { message: `${status}: ${reasons.join("; ")}` };
-  return { status, ...message, store: store && outage === "none", ledger, limits_healthy, upstreams, is_current };
+  const facts: Omit<Readiness, "status" | "message"> = {
+    store: store && outage === "none",
+    ledger,
+    limits_healthy,
+    upstreams: failing === 0 ? "ok" : someFail,
+    is_current: isCurrent(gateway),
+  };
+  if (reasons.length === 0) return { status: "ok", ...facts };
+  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
+  const status = canServe ? "degraded" : "unavailable";
+  return { status, message: `${status}: ${reasons.join("; ")}`, ...facts };
 }
 
 /** Describes why the configuration in force is not the intended one. */
