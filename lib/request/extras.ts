@@ -26,6 +26,7 @@ import {
   type ExtrasTable,
   namesState,
   OWN_NAMES,
+  respelled,
   usualName,
 } from "../protocols/extras.ts";
 import { spellingError, ToolScreening } from "./screen_tools.ts";
@@ -103,11 +104,11 @@ export class ScreenedBody implements ClientPermissions {
   }
 
   #screenSpelling(name: string): void {
-    const usual = usualName(name);
     const { schema, extras } = this.#codec;
-    if (!Object.hasOwn(schema.shape, usual) && !Object.hasOwn(extras.members, usual) && !ROUTING_MEMBERS.has(usual)) {
-      return;
-    }
+    const usual = respelled(name, (known) => {
+      return Object.hasOwn(schema.shape, known) || Object.hasOwn(extras.members, known) || ROUTING_MEMBERS.has(known);
+    });
+    if (usual === undefined) return;
     this.permissions.dropSpelling(name, usual);
     this.#edits.remove(name);
   }
