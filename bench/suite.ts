@@ -34,6 +34,8 @@ const FULL: Pace = { rounds: 5, roundMs: 700, calmMs: 2_000 };
 const WARM_UP: Readonly<Record<string, WarmUp>> = {
   "json 1k": { requests: 100_000, ms: 30_000 },
   "json 1k cross": { requests: 20_000, ms: 6_000 },
+  "agent 60k": { requests: 20_000, ms: 9_000 },
+  "agent 60k cross": { requests: 10_000, ms: 9_000 },
   "burst": { requests: 1_000, ms: 4_000 },
   "burst cross": { requests: 1_000, ms: 4_000 },
 };

@@ -2,5 +2,6 @@
 
 /** Compares two amounts, numbers, or texts; texts by their code units. Unlike a difference, it takes infinite numbers. */
 export function compareValues<T extends bigint | number | string>(one: T, other: T): number {
-  return one === other ? 0 : one < other ? -1 : 1;
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }

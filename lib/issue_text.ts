@@ -59,6 +59,7 @@ function unexpected({ expected, input }: z.core.$ZodRawIssue & { expected: strin
 }
 
 function unitText(origin: string, count: number | bigint): string {
-  const unit = origin === "string" ? " character" : origin === "array" ? " item" : "";
-  return unit === "" || count === 1 ? unit : `${unit}s`;
+  if (origin !== "string" && origin !== "array") return "";
+  const unit = origin === "string" ? " character" : " item";
+  return count === 1 ? unit : `${unit}s`;
 }

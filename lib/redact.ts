@@ -125,7 +125,10 @@ function decodeEscapes(text: string): string {
     decoded = decoded.replace(ESCAPES, (escape, unit, x, percent, html, decimal, literal) => {
       if (literal !== undefined) return literal;
       const hex = unit ?? x ?? percent ?? html;
-      const code = hex !== undefined ? parseInt(hex, 16) : decimal !== undefined ? Number(decimal) : 0x26;
+      // Without a number it is `&amp;`.
+      let code = 0x26;
+      if (hex !== undefined) code = parseInt(hex, 16);
+      else if (decimal !== undefined) code = Number(decimal);
       return code > 0x20 && code < 0x7f ? String.fromCharCode(code) : escape;
     });
     if (decoded === before) break;

@@ -154,9 +154,16 @@ function sequenceLength(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] ?? 0;
   if (lead < 0x80) return 1;
   if (lead < 0xc2 || lead > 0xf4) return 0;
-  const size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  const low = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
-  const high = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
+  let size = 4;
+  if (lead < 0xe0) size = 2;
+  else if (lead < 0xf0) size = 3;
+  // After some leads, the second byte may have only a part of the usual range.
+  let low = 0x80;
+  if (lead === 0xe0) low = 0xa0;
+  else if (lead === 0xf0) low = 0x90;
+  let high = 0xbf;
+  if (lead === 0xed) high = 0x9f;
+  else if (lead === 0xf4) high = 0x8f;
   const second = bytes[at + 1] ?? 0;
   if (second < low || second > high) return 0;
   for (let index = at + 2; index < at + size; index++) {

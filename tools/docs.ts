@@ -177,8 +177,10 @@ export async function checkConfigurations(page: Page): Promise<string[]> {
 async function load(text: string): Promise<void> {
   await loadConfig({
     flags: { config: "sluice.jsonc" },
-    env: (name) =>
-      SETTINGS.test(name) ? undefined : /WEBHOOK|_URL$/.test(name) ? "https://example.com/hook" : name.padEnd(20, "0"),
+    env: (name) => {
+      if (SETTINGS.test(name)) return undefined;
+      return /WEBHOOK|_URL$/.test(name) ? "https://example.com/hook" : name.padEnd(20, "0");
+    },
     readTextFile: () => Promise.resolve(text),
   });
 }

@@ -118,6 +118,8 @@ export const LAYERS: Layers = {
     "lib/config.ts",
     "lib/catalog",
     "lib/access",
+    "lib/billing/money.ts",
+    "lib/billing/price.ts",
     "lib/store",
     "lib/upstreams/vendors.ts",
   ],

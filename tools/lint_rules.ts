@@ -17,6 +17,18 @@ const plugin: Deno.lint.Plugin = {
   name: "sluice",
   rules: {
     "exact-amounts": exactAmounts,
+    "nested-conditional": {
+      create(context) {
+        // Tests and benchmarks have tables of cases with short choices.
+        if (/\/(?:tests|bench)\//.test(context.filename)) return {};
+        return {
+          ConditionalExpression(node) {
+            if (node.parent.type !== "ConditionalExpression") return;
+            context.report({ node, message: "Use if statements or a named value instead of a nested ?:" });
+          },
+        };
+      },
+    },
     "function-length": {
       create(context) {
         // Tests and benchmarks have long tables of cases.

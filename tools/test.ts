@@ -155,9 +155,11 @@ export function groupsOf(all: boolean): Group[] {
 
 /** Lists the test files in a folder and below it, as paths from the root of the repository. */
 function testFiles(folder: string): string[] {
-  return [...Deno.readDirSync(ROOT + folder)].sort((a, b) => a.name < b.name ? -1 : 1).flatMap((
-    { name, isDirectory },
-  ) => isDirectory ? testFiles(`${folder}${name}/`) : name.endsWith("_test.ts") ? [folder + name] : []);
+  const entries = [...Deno.readDirSync(ROOT + folder)].sort((a, b) => a.name < b.name ? -1 : 1);
+  return entries.flatMap(({ name, isDirectory }) => {
+    if (isDirectory) return testFiles(`${folder}${name}/`);
+    return name.endsWith("_test.ts") ? [folder + name] : [];
+  });
 }
 
 /** Number of modules that mostly wait for each that mostly computes. Some of the latter are left for the end of a run. */

@@ -29,7 +29,8 @@ export function roleOf(key: string, { hash: adminHash, viewerHash = "" }: AdminC
   if (key.length > MAX_KEY_CHARACTERS) return undefined;
   const hash = hashKey(key);
   const [isAdmin, isViewer] = [isEqual(hash, adminHash), isEqual(hash, viewerHash)];
-  return isAdmin ? "admin" : isViewer ? "viewer" : undefined;
+  if (isAdmin) return "admin";
+  return isViewer ? "viewer" : undefined;
 }
 
 function refuse(message: string): GatewayError {

@@ -95,7 +95,8 @@ export async function changeKey(
 ): Promise<KeyRecord> {
   const { disabled, group, rules, expiresAt, seen } = change;
   const isSwitch = disabled !== undefined && Object.keys(change).length === 1;
-  const what = `Cannot ${isSwitch ? disabled ? "disable" : "enable" : "change"} key "${nameOrId}"`;
+  const switchVerb = disabled ? "disable" : "enable";
+  const what = `Cannot ${isSwitch ? switchVerb : "change"} key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
   if (group !== undefined) requireGroup(admin.config, group, what);
   if (typeof expiresAt === "number") requireFuture(expiresAt, { now: admin.now(), what });

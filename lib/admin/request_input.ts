@@ -3,7 +3,7 @@ import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { PrunedEntriesError, ReportQueryError } from "../billing/reports/report_errors.ts";
 import { GatewayError } from "../errors.ts";
-import { EMPTY_BODY } from "../server/body.ts";
+import { EMPTY_BODY } from "../server/parse_body.ts";
 import { readTarget } from "../server/route_matcher.ts";
 import type { RouteContext } from "../server/router.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";

@@ -57,7 +57,8 @@ export function periodOf(texts: PeriodTexts, now: number, name = "period"): Peri
     if (!(error instanceof RangeError)) throw error;
     // If `since` alone is valid, `until` is wrong, or before `since`.
     const isUntil = texts.until !== undefined && isPeriod({ since: texts.since }, now);
-    const param = texts.period !== undefined ? name : isUntil ? "until" : "since";
+    const boundary = isUntil ? "until" : "since";
+    const param = texts.period !== undefined ? name : boundary;
     throw new GatewayError("invalid", error.message, { param, cause: error });
   }
 }

@@ -3,7 +3,6 @@ import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
 import { describeCause } from "../causes.ts";
 import type { AlertStore } from "../store/alerts.ts";
-import { DAY_MS } from "../store/days.ts";
 import { openMemoryAlerts } from "../store/sqlite/memory.ts";
 import { BudgetWatch } from "./budget_watch.ts";
 import { deliverDue } from "./delivery.ts";
@@ -17,9 +16,6 @@ import { Worker } from "./worker.ts";
 const CHECK_MS = 5_000;
 
 const PRUNE_MS = 3_600_000;
-
-/** Retention of delivered alerts, in milliseconds. */
-const RETENTION_MS = 30 * DAY_MS;
 
 /** Time after a log line in which lines that would create the same alert are ignored, in milliseconds. */
 const REPEAT_WINDOW_MS = 10_000;
@@ -137,7 +133,7 @@ class AlertLoops {
     this.#parts = parts;
     this.#collector = this.#worker("collect", () => this.#publishLines());
     this.#watcher = this.#worker("budgets", () => this.#checkBudgets());
-    this.#pruner = this.#worker("prune", () => prune(current()));
+    this.#pruner = this.#worker("prune", () => this.#prune());
     const stores = [() => current().store.alerts, () => this.#fallback];
     this.#senders = stores.map((store): Worker => {
       const worker: Worker = this.#worker("deliver", () => this.#deliver(store(), () => worker.wake()));
@@ -211,6 +207,11 @@ class AlertLoops {
     if (isNew) this.#wakeSenders();
   }
 
+  async #prune(): Promise<void> {
+    const publishing = this.#publishing();
+    await publishing?.publisher.prune(publishing.parts);
+  }
+
   #wakeSenders(): void {
     for (const sender of this.#senders) sender.wake();
   }
@@ -237,8 +238,4 @@ class AlertLoops {
       isOver: () => signal.aborted,
     });
   }
-}
-
-async function prune({ config, store, now }: Gateway): Promise<void> {
-  if (config.alerts !== undefined) await store.alerts.prune({ until: now() - RETENTION_MS, now: now() });
 }

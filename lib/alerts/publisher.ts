@@ -9,6 +9,9 @@ import type { AlertBody, AlertDraft } from "./event.ts";
 /** Time for which subjects are remembered by default, in milliseconds. */
 const REMEMBER_MS = 30 * DAY_MS;
 
+/** Retention of delivered alerts, in milliseconds. */
+const RETENTION_MS = 30 * DAY_MS;
+
 /** Time within which several nodes may see the same event, in milliseconds. */
 const SAME_EVENT_MS = 60_000;
 
@@ -65,6 +68,13 @@ export class Publisher {
     // The condition has started again, so an alert about its earlier end would be misleading.
     const end = this.#ends.get(subject);
     if (end !== undefined) end.isSent = false;
+  }
+
+  /** Deletes old alerts and subjects, in memory too. @throws the store's errors */
+  async prune({ store, now }: PublisherParts): Promise<void> {
+    const times = { until: now() - RETENTION_MS, now: now() };
+    await this.#fallback.prune(times);
+    await store.prune(times);
   }
 
   /** Stores the ends that the store missed. */

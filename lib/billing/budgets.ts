@@ -136,7 +136,8 @@ function leftText(available: Amount, onHold: Amount): string {
 function periodOf({ since, until }: BudgetClaim): Period {
   if (until === undefined) return "total";
   const days = until - since;
-  return days === 1 ? "day" : days === DAYS_PER_WEEK ? "week" : "month";
+  if (days === 1) return "day";
+  return days === DAYS_PER_WEEK ? "week" : "month";
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Renews the budget holds of this process's running requests, and voids holds whose leases have ended. */
 import type { Log } from "../log_events.ts";
 import { describeFailure } from "../causes.ts";
+import { MAX_AMOUNT } from "../store/entry_row.ts";
 import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "./money.ts";
 import type { StartTimer } from "../start_timer.ts";
@@ -65,7 +66,9 @@ export class Leases {
     this.#leases.set(hold.id, lease);
     this.#schedule();
     try {
-      const answer = await this.#parts.store.hold({ ...hold, leaseUntil: lease.until });
+      // Larger amounts cannot be stored. Budgets are smaller, so they refuse this amount as well.
+      const amount = hold.amount < MAX_AMOUNT ? hold.amount : MAX_AMOUNT;
+      const answer = await this.#parts.store.hold({ ...hold, amount, leaseUntil: lease.until });
       if (!answer.held) {
         this.#leases.delete(hold.id);
         this.#logExhausted(answer.claim);

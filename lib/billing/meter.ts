@@ -33,10 +33,7 @@ export interface ObservedRecord {
 /** Output and usage of a request that was answered in whole or in part. */
 export interface Delivered {
   status: number;
-  ending: Extract<
-    Ending,
-    "end" | "stop_sequence" | "length" | "tool_use" | "refusal" | "pause" | "done" | "partial" | "client_disconnected"
-  >;
+  ending: Exclude<Ending, "failed" | "refused" | "lost">;
   tokens: BilledTokens;
   source: UsageSource;
   images?: number;

@@ -87,9 +87,10 @@ const cachedPages = new WeakMap<Media, PdfPages>();
  * the prompt synchronously afterwards.
  */
 export async function writeLongParts({ tools, format, messages }: Prompt): Promise<void> {
-  const values = tools.flatMap((tool) =>
-    tool.type === "hosted" ? [tool.value] : tool.type === "function" ? [tool.parameters] : [tool.format]
-  );
+  const values = tools.map((tool) => {
+    if (tool.type === "hosted") return tool.value;
+    return tool.type === "function" ? tool.parameters : tool.format;
+  });
   if (format?.type === "json_schema") values.push(format.schema);
   for (const { blocks } of messages) {
     for (const block of blocks) if (block.type === "vendor_specific") values.push(block.value);
@@ -168,6 +169,6 @@ export function tokensOfBytes(bytes: number): number {
 
 /** Returns the decoded size of padded base64, in bytes. */
 export function base64Bytes(base64: string): number {
-  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  const padding = Number(base64.endsWith("=")) + Number(base64.endsWith("=="));
   return Math.floor(base64.length * 3 / 4) - padding;
 }

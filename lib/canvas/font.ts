@@ -52,7 +52,8 @@ function buildGlyph(letter: string): Glyph | undefined {
     if (accent === undefined) return undefined;
     // Cedilla and ogonek.
     const isBelow = mark === "\u0327" || mark === "\u0328";
-    const height = isBelow ? 0 : /[A-Zbdfhkl]/.test(base) ? 10.9 : 7.9;
+    const baseHeight = /[A-Zbdfhkl]/.test(base) ? 10.9 : 7.9;
+    const height = isBelow ? 0 : baseHeight;
     for (const points of parse(accent).strokes) {
       strokes.push(points.map(([x, y]): Point => [x + body.width / 2, y + height]));
     }

@@ -201,7 +201,9 @@ const DECIMALS = 12;
  * rounded to 12 decimals, which removes floating-point noise as in 4.9999999999999996e-6.
  */
 function decimalOf(value: Json | undefined, shift: number): string | undefined {
-  const text = isRawNumber(value) ? value.rawJSON : typeof value === "number" ? String(value) : "";
+  let text = "";
+  if (isRawNumber(value)) text = value.rawJSON;
+  else if (typeof value === "number") text = String(value);
   const [, integer, fraction = "", exponent = "0"] = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text) ?? [];
   if (integer === undefined) return undefined;
   // The result is the integer of all digits, times 10 to the power of -scale.

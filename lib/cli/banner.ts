@@ -9,8 +9,8 @@ export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
 
 /** Returns the URL at which the machine itself reaches a listener, such as `http://localhost:8790`. */
 export function originOf({ hostname, port }: { hostname: string; port: number }): string {
-  const isEverywhere = hostname === "0.0.0.0" || hostname === "::";
-  const host = isEverywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
+  if (hostname === "0.0.0.0" || hostname === "::") return `http://localhost:${port}`;
+  const host = hostname.includes(":") ? `[${hostname}]` : hostname;
   return `http://${host}:${port}`;
 }
 
@@ -151,15 +151,12 @@ export function backgroundOf(
 ): Background | undefined {
   if (isTerminal) return undefined;
   const has = (name: string) => (env(name) ?? "") !== "";
-  // Sluice's image sets `container`, and so do systemd and Podman. systemd sets JOURNAL_STREAM for services that log to
-  // its journal.
-  const kind = has("KUBERNETES_SERVICE_HOST")
-    ? "kubernetes"
-    : has("container")
-    ? "container"
-    : has("JOURNAL_STREAM")
-    ? "systemd"
-    : "other";
+  let kind: Background["kind"] = "other";
+  if (has("KUBERNETES_SERVICE_HOST")) kind = "kubernetes";
+  // Sluice's image sets `container`, and so do systemd and Podman.
+  else if (has("container")) kind = "container";
+  // systemd sets it for services that log to its journal.
+  else if (has("JOURNAL_STREAM")) kind = "systemd";
   return { kind, user: env("USER") || "sluice", hasStoreVariable: has("SLUICE_STORE") };
 }
 

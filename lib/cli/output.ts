@@ -9,7 +9,8 @@ export type Format = "json" | "csv" | "table";
 /** Returns the format that the flags choose. @throws {UsageError} if they choose two */
 export function formatOf(switches: Invocation["switches"]): Format {
   if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
-  return switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
+  if (switches.has("json")) return "json";
+  return switches.has("csv") ? "csv" : "table";
 }
 
 /** Returns a value as indented JSON. */

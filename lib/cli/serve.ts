@@ -1,12 +1,11 @@
 /** `serve`: runs the gateway. Opens the stores and listeners, prints how to connect, and shuts down on a signal. */
-import { delay } from "../abort.ts";
 import type { Config } from "../config.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";
 import { createDrain, type Drain } from "../server/drain.ts";
-import { handlerImports, type Route } from "../server/router.ts";
-import { upstreamImports } from "../upstreams/create_upstreams.ts";
+import type { Route } from "../server/router.ts";
 import { listenAll, ListenError, type Server, shutdownAll } from "./listen.ts";
+import { loadRemainingModules } from "./load_modules.ts";
 import { localAdminOf, readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
 import { openLoadedConfig } from "./loaded_config.ts";
 import { flushKeys, startMaintenance } from "./maintenance.ts";
@@ -18,19 +17,6 @@ import { welcomeText } from "./welcome.ts";
 
 /** Time to close the store after a second signal, in milliseconds. The store is not harmed if that takes longer. */
 const CLOSE_MS = 200;
-
-/**
- * Time after the start at which the remaining modules are loaded, in milliseconds. From then on an update of the files
- * does not affect the running program.
- */
-const LOAD_DELAY_MS = 1_000;
-
-/**
- * Pause after each of these imports, as a multiple of its time, and at most, in milliseconds. An import blocks the event
- * loop, up to 40 ms on a slow machine. With these pauses, fewer than one in a hundred requests meets one.
- */
-const LOAD_PAUSE_FACTOR = 100;
-const MAX_LOAD_PAUSE_MS = 2_000;
 
 const never = new Promise<never>(() => {});
 
@@ -63,7 +49,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   let code = 0;
   // A failure is ignored here: it is reported by the requests that need the module.
   const loading = new AbortController();
-  void loadOthers(routes, loading.signal).catch(() => {});
+  void loadRemainingModules(routes, loading.signal).catch(() => {});
   try {
     await readLocalBudgets({ store, config, now: Date.now() });
     const servers = await listenAll(current, { routes, drain });
@@ -98,16 +84,6 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     await lines.flush();
   }
   return code;
-}
-
-/** Imports the modules that no request has needed so far, one after another, until it is stopped. */
-async function loadOthers(routes: readonly Route[], signal: AbortSignal): Promise<void> {
-  await delay(LOAD_DELAY_MS, signal);
-  for (const load of [...handlerImports(routes), ...upstreamImports()]) {
-    const startedAt = performance.now();
-    await load();
-    await delay(Math.min(LOAD_PAUSE_FACTOR * (performance.now() - startedAt), MAX_LOAD_PAUSE_MS), signal);
-  }
 }
 
 interface ShutdownContext {

@@ -4,7 +4,7 @@ import { type Model, modelSchema } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import { EFFORTS, type Protocol } from "../protocols/canonical/types.ts";
-import { parseBody } from "../server/body.ts";
+import { parseBody } from "../server/parse_body.ts";
 import { translateRequest } from "../request/translate_request.ts";
 import { modelIssuer } from "../upstreams/prepare_attempt.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";

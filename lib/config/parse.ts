@@ -14,6 +14,7 @@ import type { z } from "zod";
 import type { Json } from "../json/mod.ts";
 import { type ReadEnvironment, rememberSecret, Secret } from "../secret.ts";
 import { parseLimitsAddress, parseStoreAddress } from "./address.ts";
+import { amountProblems } from "./validate_amounts.ts";
 import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
@@ -37,6 +38,10 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const { $schema: _, admin, alerts, ...config } = parsed.data;
+  const groups = { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) };
+  // Costs can only be computed from valid prices and factors.
+  const tooExpensive = amountProblems({ models: config.models, groups });
+  if (tooExpensive.length > 0) throw new ConfigError(tooExpensive);
   const adminKey = admin === undefined ? "" : env(admin.key.env) ?? "";
   const viewerKey = admin?.viewer_key === undefined ? undefined : env(admin.viewer_key.env) ?? "";
   rememberSecret(adminKey);
@@ -49,7 +54,7 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
       [EMBEDDED_UPSTREAM]: { vendor: "embedded" },
       ...Object.fromEntries(Object.entries(config.upstreams).map(([name, row]) => [name, withSecret(row, env)])),
     },
-    groups: { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) },
+    groups,
     // validateReferences() has checked that every variable is set.
     keys: config.keys.map(({ name, key, group, ...rules }) => ({
       name,

@@ -131,11 +131,9 @@ function schemaAt(root: JsonObject, { path, value }: { path: Path; value: unknow
   path.forEach((part, depth) => {
     if (!isObject(schema)) return;
     const parent = optionFor(schema, valueAt(value, path.slice(0, depth)));
-    schema = typeof part === "number"
-      ? parent.items
-      : isObject(parent.properties)
-      ? parent.properties[String(part)]
-      : parent.additionalProperties;
+    if (typeof part === "number") schema = parent.items;
+    else if (isObject(parent.properties)) schema = parent.properties[String(part)];
+    else schema = parent.additionalProperties;
   });
   return isObject(schema) ? schema : undefined;
 }

@@ -158,8 +158,8 @@ export class SuiteContext {
       timeoutMs,
     );
     const isMessages = path.endsWith("/messages") || path.includes("/messages/") || path.includes("/anthropic/");
-    const isGemini = /^\/v1beta\//.test(path);
-    const keyHeader = credential ?? (isMessages ? "x-api-key" : isGemini ? "x-goog-api-key" : "bearer");
+    const otherHeader = path.startsWith("/v1beta/") ? "x-goog-api-key" : "bearer";
+    const keyHeader = credential ?? (isMessages ? "x-api-key" : otherHeader);
     const isJson = body !== undefined && !(body instanceof FormData);
     try {
       const response = await fetch(this.subject.origin + path, {

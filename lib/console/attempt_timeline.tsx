@@ -25,6 +25,12 @@ interface Bar {
   to: number;
 }
 
+/** Returns the part of a label that is at its tick, so that no label is cut off. */
+function anchorAt(x: number): "start" | "middle" | "end" {
+  if (x === 0) return "start";
+  return x > WIDTH - HALF_LABEL_WIDTH ? "end" : "middle";
+}
+
 /**
  * Shows a bar for each attempt, and one for the answer. Only the durations of attempts are known, not their starts, so
  * all pauses between attempts are drawn before the last one.
@@ -43,7 +49,7 @@ export function AttemptTimeline({ request }: { request: EndedRequest }): VNode {
             <text
               x={x(value).toFixed(1)}
               y={height - 4}
-              text-anchor={value === 0 ? "start" : x(value) > WIDTH - HALF_LABEL_WIDTH ? "end" : "middle"}
+              text-anchor={anchorAt(x(value))}
             >
               {millisecondsTick(value)}
             </text>

@@ -81,6 +81,7 @@ function RequestLink({ id }: { id: string }): VNode {
 }
 
 function ChangedValue({ value }: { value: unknown }): VNode {
-  const text = value === undefined ? "none" : typeof value === "string" ? value : JSON.stringify(value);
+  const shown = value === undefined ? "none" : value;
+  const text = typeof shown === "string" ? shown : JSON.stringify(shown);
   return <ShortCode text={text} max={MAX_VALUE_CHARACTERS} />;
 }

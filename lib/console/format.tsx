@@ -69,12 +69,12 @@ export function Count({ value }: { value: number }): VNode {
  */
 export function Duration({ ms }: { ms: number | null }): VNode {
   if (ms === null) return <span class="dim">–</span>;
-  const text = ms < 1000
-    ? `${ms} ms`
-    : ms < 100_000
-    ? `${SECONDS.format(ms / 1000)} s`
-    : `${Math.round(ms / 60_000)} min`;
-  return <span title={`${NUMBER.format(ms)} ms`}>{text}</span>;
+  return <span title={`${NUMBER.format(ms)} ms`}>{durationText(ms)}</span>;
+}
+
+function durationText(ms: number): string {
+  if (ms < 1000) return `${ms} ms`;
+  return ms < 100_000 ? `${SECONDS.format(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
 const SECONDS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -82,7 +82,12 @@ const SECONDS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 /** Shows an HTTP status in the color of its class. @param props `status`: `null` if unknown */
 export function HttpStatus({ status }: { status: number | null }): VNode {
   if (status === null) return <span class="dim">–</span>;
-  return <span class={status < 300 ? "good" : status < 500 ? "warn" : "bad"}>{status}</span>;
+  return <span class={statusClass(status)}>{status}</span>;
+}
+
+function statusClass(status: number): "good" | "warn" | "bad" {
+  if (status < 300) return "good";
+  return status < 500 ? "warn" : "bad";
 }
 
 /** Shows a used share as a bar and a number. @param props `percent` may exceed 100; `of`: name for screen readers */

@@ -71,7 +71,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
   const budget = (await groupBudgets(ledger, { [name]: group }, now())).get(name);
   const period = chartPeriod(now());
   const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only: { group: name }, signal });
-  const limits = await readLimits(gateway, limitRequestsFor(`group:${name}`, group.limits));
+  const limits = await readLimits(gateway, limitRequestsFor({ type: "group", id: name }, group.limits));
   return {
     title: `Group ${name}`,
     body: (
@@ -162,5 +162,6 @@ function limitsText(limits: Config["groups"][string]["limits"]): string {
     ...(tokens === undefined ? [] : [`${shortCount(tokens)} tokens/min`]),
     ...(concurrency === undefined ? [] : [`${concurrency} concurrent`]),
   ].join(", ");
-  return text === "" ? "none" : report_only === true ? `${text} (reported only)` : text;
+  if (text === "") return "none";
+  return report_only === true ? `${text} (reported only)` : text;
 }

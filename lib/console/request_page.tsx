@@ -66,7 +66,8 @@ function endedPage(request: EndedRequest, sender: ChangeLine | undefined): Page 
         {request.why !== null && <p class="notice bad">{request.why}</p>}
         {request.dropped.length > 0 && (
           <p class="notice warn">
-            {`The upstream does not support these parameters, so they were dropped: ${request.dropped.join(", ")}.`}
+            {"These parameters were not sent, because the upstream does not support them or the key may not use them: " +
+              `${request.dropped.join(", ")}.`}
           </p>
         )}
         {request.max_tokens !== null && (

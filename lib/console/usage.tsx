@@ -105,8 +105,10 @@ function nameCells(
 ): (VNode | string)[] {
   const first = filterOf(by, id ?? name);
   const wholePeriod = { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString() };
-  const link = (name: string, filter: RequestTexts | undefined) =>
-    name === "" ? "–" : filter === undefined ? name : <a href={requestsPath({ ...wholePeriod, ...filter })}>{name}</a>;
+  const link = (name: string, filter: RequestTexts | undefined) => {
+    if (name === "") return "–";
+    return filter === undefined ? name : <a href={requestsPath({ ...wholePeriod, ...filter })}>{name}</a>;
+  };
   if (thenBy === undefined || thenName === undefined) return [link(name, first)];
   const second = filterOf(thenBy, thenId ?? thenName);
   const both = first === undefined || second === undefined ? undefined : { ...first, ...second };

@@ -16,6 +16,7 @@ const FILE_SUFFIXES = ["", "-wal", "-shm", "-owner"];
 
 /** Bytes that are written as a test if the system does not report the free space. */
 const TEST_BYTES = 16 * 1024 * 1024;
+const TEST_TEXT = "16 MiB";
 /** Free space below which a disk is full, in bytes. */
 const FULL_BYTES = 1024 * 1024;
 /** Free space that is enough not to be reported, in bytes. */
@@ -82,7 +83,7 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
 
 /**
  * Checks the free space, and that a file can be written. Returns false if the disk is full: SQLite then reports faults
- * of a file without any.
+ * of a file that has none.
  */
 async function hasFreeSpace(notes: Notes, folder: string): Promise<boolean> {
   const free = await freeBytes(folder);
@@ -90,7 +91,9 @@ async function hasFreeSpace(notes: Notes, folder: string): Promise<boolean> {
   try {
     await Deno.writeFile(file, new Uint8Array(free === undefined ? TEST_BYTES : 1), { createNew: true, mode: 0o600 });
   } catch (error) {
-    if (faultOf(error) === "disk full") return noteFullDisk(notes, folder);
+    if (faultOf(error) === "disk full") {
+      return noteFullDisk(notes, folder, free === undefined ? `has less than ${TEST_TEXT} of free space` : "is full");
+    }
     notes.error(
       `"${folder}" is not writable: ${reasonOf(error)}`,
       "Give the user who runs the gateway write permission",
@@ -100,18 +103,21 @@ async function hasFreeSpace(notes: Notes, folder: string): Promise<boolean> {
     await Deno.remove(file).catch(() => {});
   }
   if (free === undefined) {
-    notes.ok(`"${folder}" is writable, at least ${TEST_BYTES / 1024 / 1024} MiB`);
+    notes.ok(`"${folder}" is writable, at least ${TEST_TEXT}`);
     return true;
   }
-  if (free < FULL_BYTES) return noteFullDisk(notes, folder);
+  if (free < FULL_BYTES) return noteFullDisk(notes, folder, "is full");
   const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB free in "${folder}"`;
   if (free >= ENOUGH_FREE_BYTES) notes.ok(`It is writable; ${text}`);
   else notes.warn(`Only ${text}`, "Free disk space: without room for the ledger, requests are refused");
   return true;
 }
 
-function noteFullDisk(notes: Notes, folder: string): false {
-  notes.error(`The disk of "${folder}" is full`, "Free disk space: the gateway cannot start, and refuses requests");
+function noteFullDisk(notes: Notes, folder: string, state: string): false {
+  notes.error(
+    `The disk of "${folder}" ${state}`,
+    "Free disk space: on a full disk the gateway does not start, and a running one refuses requests",
+  );
   return false;
 }
 

@@ -6,7 +6,7 @@ import { arrayFraming } from "../protocols/gemini/array_framing.ts";
 import { serve } from "../request/serve.ts";
 import { LONG_REQUEST_BYTES, runSlicedNow, yieldToEventLoop } from "../scheduler.ts";
 import { readTarget } from "../server/route_matcher.ts";
-import type { JsonBody } from "../server/body.ts";
+import type { JsonBody } from "../server/parse_body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { findModel } from "../request/candidates.ts";

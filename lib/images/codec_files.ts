@@ -98,9 +98,12 @@ function countScans(bytes: Uint8Array): number {
   return scans;
 }
 
+/** Number of channels by the JPEG decoder's format: grey, RGB, CMYK. */
+const CHANNELS = [1, 3, 4];
+
 /** Converts the JPEG decoder's output (grey, RGB or CMYK) to RGBA. */
 function toRgba(from: Uint8Array, { format, count }: { format: number; count: number }): Uint8Array<ArrayBuffer> {
-  const channels = format === 0 ? 1 : format === 1 ? 3 : 4;
+  const channels = CHANNELS[format] ?? 4;
   const to = new Uint8Array(count * 4).fill(255);
   for (let i = 0, start = 0; i < count; i++, start += channels) {
     for (let channel = 0; channel < 3; channel++) {

@@ -95,7 +95,8 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
       value = isRaw ? rawNumber(source) : Number(source);
     } else {
       at = literalEnd(text, start);
-      value = at - start === 5 ? false : code === 0x74 ? true : null;
+      if (at - start === 5) value = false;
+      else value = code === 0x74 ? true : null;
     }
     if (level === undefined) root = value;
     else put(level.holder, name, value);

@@ -130,7 +130,7 @@ export function matchShape(root: Shape | undefined, limits: JsonLimits): boolean
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (++depth >= limits.depth) return false;
       const isArray = code === OPEN_ARRAY;
-      const inner = shape === undefined ? undefined : isArray ? shape.list : shape.object;
+      const inner = isArray ? shape?.list : shape?.object;
       if (shape !== undefined && inner === undefined) return false;
       // Objects with duplicate members are left to the parsers.
       if (member !== undefined) {
@@ -284,7 +284,8 @@ function afterDataUrl(start: number): number {
 /** Returns whether bytes are padded base64 of at least one byte, without white space and escapes. */
 function isBase64(start: number, end: number): boolean {
   if (!(start < end) || (end - start) % 4 !== 0) return false;
-  const padding = bytes[end - 1] !== PADDING ? 0 : bytes[end - 2] !== PADDING ? 1 : 2;
+  let padding = 0;
+  while (padding < 2 && bytes[end - 1 - padding] === PADDING) padding++;
   let invalid = 0;
   for (let at = start; at < end - padding; at++) invalid |= IS_NOT_BASE64[bytes[at] ?? 0] ?? 1;
   return invalid === 0;

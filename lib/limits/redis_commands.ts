@@ -77,7 +77,9 @@ export class RedisCommands {
       keepsFacts: boolean;
     },
   ): Promise<LimitStatus[] | undefined> {
-    const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
+    let tokens: number | string = used;
+    if (used === "undone") tokens = "";
+    else if (used === "unknown") tokens = "-";
     const limits = writeLimitRequests(limitRequests);
     const [known = 0, ...statuses] = numbers(
       await this.#run("end", this.#node, id, limits, bucket, leaseEnd, tokens, keepsFacts ? 1 : 0),

@@ -100,7 +100,8 @@ function otherReply(path: string, status: number): [status: string, reply: JsonO
     }];
   }
   const isNative = path.startsWith("/anthropic/");
-  const name = isNative ? "AnthropicError" : path.startsWith("/v1beta/") ? "GoogleError" : "OpenaiError";
+  const otherName = path.startsWith("/v1beta/") ? "GoogleError" : "OpenaiError";
+  const name = isNative ? "AnthropicError" : otherName;
   const schema = { $ref: `#/components/schemas/${name}` };
   return [String(isNative && status === 503 ? 529 : status), {
     description: "An error in the protocol's format",

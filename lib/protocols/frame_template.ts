@@ -189,7 +189,8 @@ function markedJson(
     return JSON.stringify(value, (name, member) => {
       const varies = unread.includes(name) && value[name] === member;
       if (!varies) return member;
-      return typeof member === "string" ? TEXT_MARK : typeof member === "number" ? Number(NUMBER_MARK) : member;
+      if (typeof member === "string") return TEXT_MARK;
+      return typeof member === "number" ? Number(NUMBER_MARK) : member;
     });
   } catch (error) {
     // JSON.stringify() needs more stack than parsing.

@@ -2,13 +2,14 @@
 import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonObject, scanMembers, splicePath } from "../json/mod.ts";
+import { isModelLimit } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { ResponseContext } from "../protocols/codec.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 import { LONG_REQUEST_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { ClientRequest } from "../upstreams/upstream.ts";
 import type { Candidate } from "./candidates.ts";
-import { BETAS, type ScreenedBody } from "./extras.ts";
+import { BETAS, type ScreenedBody } from "./screened_body.ts";
 import { limitRequestsFor, type OutputCap, planSpending } from "./spending_plan.ts";
 import type { RequestState } from "./state.ts";
 import { longestMs } from "./targets.ts";
@@ -103,7 +104,7 @@ async function admitFirst(
   return [
     admittedModel(first, { cap, limitRequests: [] }, request),
     ...payable.map((other) => {
-      const modelLimits = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
+      const modelLimits = limitRequestsFor(other, caller).filter(isModelLimit);
       return admittedModel(other, { cap, limitRequests: modelLimits }, request);
     }),
   ];

@@ -125,7 +125,8 @@ function entryAttempt(
   const entry: EntryAttempt = { upstream, model: model.id, outcome, ms: Math.round(ms) };
   if (error === undefined) return entry;
   const { vendor } = error;
-  const message = isClients ? undefined : vendor === undefined ? failureText(error) : vendor.message;
+  const failure = vendor === undefined ? failureText(error) : vendor.message;
+  const message = isClients ? undefined : failure;
   if (vendor !== undefined) entry.status = vendor.status;
   if (vendor?.code !== undefined) entry.code = vendor.code;
   if (vendor !== undefined && error.retryAfterMs !== undefined) entry.retry_after_ms = Math.ceil(error.retryAfterMs);

@@ -11,7 +11,7 @@ import type { RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
 import { pricesAt, type RequestPrices, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
-import type { ScreenedBody } from "./extras.ts";
+import type { ScreenedBody } from "./screened_body.ts";
 import { checkModelRules } from "./rules.ts";
 import { requirePermitted } from "../catalog/catalog.ts";
 

@@ -2,7 +2,7 @@
 import { type JsonDocument, memberText, scanElements } from "../json/mod.ts";
 import { conversationId } from "../routing/affinity.ts";
 import { type TargetKey, targetName } from "../routing/health.ts";
-import { headOf, type JsonBody } from "../server/body.ts";
+import { headOf, type JsonBody } from "../server/parse_body.ts";
 import type { Affinity } from "../store/ledger.ts";
 import type { RequestState } from "./state.ts";
 

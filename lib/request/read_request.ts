@@ -8,8 +8,8 @@ import { documentSize } from "../json/mod.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_REQUEST_BYTES, runSlicedNow, yieldToEventLoop } from "../scheduler.ts";
-import { headOf } from "../server/body.ts";
-import { ScreenedBody } from "./extras.ts";
+import { headOf } from "../server/parse_body.ts";
+import { ScreenedBody } from "./screened_body.ts";
 import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";
 

@@ -106,7 +106,8 @@ export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): E
 function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): ReasonCode {
   if (refusal !== undefined && "outage" in refusal) return "unavailable";
   if (refusal !== undefined && !("targets" in refusal)) {
-    return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
+    if ("limit" in refusal) return "limit";
+    return "budget" in refusal ? "budget" : "permission";
   }
   const isVendorError = vendor !== undefined || fault === "status";
   switch (kind) {
@@ -116,7 +117,8 @@ function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): Rea
     case "unauthenticated":
       return "permission";
     case "not_found":
-      return isVendorError ? "upstream_rejected" : code === "model_not_found" ? "model_not_found" : "invalid";
+      if (isVendorError) return "upstream_rejected";
+      return code === "model_not_found" ? "model_not_found" : "invalid";
     case "too_large":
       return isVendorError ? "upstream_rejected" : "body_too_large";
     case "too_slow":

@@ -10,7 +10,8 @@ import {
   stateInTool,
   toolMemberOf,
 } from "../protocols/extras.ts";
-import type { BodyEdits, ExtraPermissions } from "./extras.ts";
+import type { BodyEdits } from "./body_edits.ts";
+import type { ExtraPermissions } from "./extra_permissions.ts";
 
 /** The result of screening a list of tools. */
 interface ScreenedList {

@@ -98,7 +98,8 @@ async function countMissing(
 ): Promise<ChargedTokens> {
   const output = tokens.completion === 0 ? await countOutput() : undefined;
   const differs = output !== undefined && output.completion > 0;
-  const input = missing.input ? isEstimated(prompt) ? "estimated" : true : counted;
+  let input = counted;
+  if (missing.input) input = isEstimated(prompt) ? "estimated" : true;
   return {
     tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
     source: sourceOf(input || missing.output || differs),
@@ -107,5 +108,6 @@ async function countMissing(
 }
 
 function sourceOf(counted: UsageReading["counted"]): UsageSource {
-  return counted === "estimated" ? "estimated" : counted ? "counted" : "upstream";
+  if (counted === "estimated") return "estimated";
+  return counted ? "counted" : "upstream";
 }

@@ -12,8 +12,10 @@ import type { Frame, StreamFraming } from "../protocols/codec.ts";
 import { characterEnd, utf8Bytes } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 import type { TargetMeasurement } from "./attempts.ts";
+import { blameClient } from "./blame_client.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamMeter } from "./stream_meter.ts";
+import { writeStep } from "./write_step.ts";
 
 /** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
 export type StreamedAnswer =
@@ -55,14 +57,6 @@ const MAX_CHUNK_LENGTH = 262_144;
 const MAX_OPENING_LENGTH = 1_048_576;
 /** Memory of a frame besides its data, and of a step besides its frames, in characters. */
 const OVERHEAD_LENGTH = 100;
-
-/**
- * A timeout counts against the client instead of the target if the client delayed the answer for this share of its
- * time limit and at least this many milliseconds. A broken connection counts against the client if the client took
- * longer than the upstream, because many servers close a connection whose data is not read.
- */
-const CLIENT_DELAY_SHARE = 0.1;
-const CLIENT_DELAY_MS = 1_000;
 
 /** The outcome of a wait that timed out. */
 const LATE = Symbol("late");
@@ -355,18 +349,13 @@ export class StreamLoop {
     else this.#unsentText = text;
   }
 
-  /** Returns the error, or a `too_slow` error if the client delayed an answer that timed out or broke off. */
+  /** Returns the error, or another one if the client caused it. */
   #blameClient(error: GatewayError): GatewayError {
-    const totalMs = this.#answer?.totalMs ?? Infinity;
-    const { kind, fault, vendor } = error;
-    const isOvertime = fault === "overtime";
-    const isBroken = kind === "upstream" && fault === undefined && vendor === undefined;
-    const heldUpMs = this.#heldUpMs + (this.#isPulled ? 0 : this.#timer.elapsedMs);
-    const waitedMs = this.#waitedMs + (this.#isPulled ? this.#timer.elapsedMs : 0);
-    const leastMs = isOvertime ? totalMs * CLIENT_DELAY_SHARE : isBroken ? waitedMs : Infinity;
-    if (heldUpMs < CLIENT_DELAY_MS || heldUpMs < leastMs) return error;
-    const failure = isOvertime ? `receive it within ${totalMs / 1000} s` : "receive it before it broke off";
-    return new GatewayError("too_slow", `Cannot finish this answer: the client read too slowly to ${failure}`);
+    return blameClient(error, {
+      totalMs: this.#answer?.totalMs ?? Infinity,
+      heldUpMs: this.#heldUpMs + (this.#isPulled ? 0 : this.#timer.elapsedMs),
+      waitedMs: this.#waitedMs + (this.#isPulled ? this.#timer.elapsedMs : 0),
+    });
   }
 
   /** Cancels or drains an answer whose client has disconnected. There is none if all targets failed. */
@@ -405,23 +394,4 @@ export class StreamLoop {
     this.#answer?.feed.cancel();
     this.#ended?.resolve();
   }
-}
-
-/**
- * Writes events as one step. `events` is absent after the end of the upstream's answer.
- * @returns undefined after the last step
- */
-function writeStep(writer: Machine<ReplyEvent, Frame>, events: ReplyEvent[] | undefined): Step | undefined {
-  if (events === undefined) {
-    const frames = writer.end();
-    return frames.length === 0 ? undefined : { frames, events: [] };
-  }
-  const frames: Frame[] = [];
-  let hasContent = false;
-  for (const event of events) {
-    if (event.type !== "start") hasContent = true;
-    for (const frame of writer.push(event)) frames.push(frame);
-  }
-  // Only the end of an answer can hold usage, so the frames of a step with content need no inspection.
-  return { frames, events, contentFrames: hasContent ? frames.length : 0 };
 }

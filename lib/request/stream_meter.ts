@@ -276,7 +276,8 @@ export class StreamMeter {
     if (this.#held.length === 0 && contentFrames === frames.length) return { frames, events };
     const released = contentFrames > 0 ? this.#release(this.#held.length) : [];
     const first = frames.findIndex((frame, index) => index >= contentFrames && this.#charge.codec.hasUsage(frame));
-    const from = this.#held.length > 0 ? 0 : first === -1 ? frames.length : first;
+    const usageAt = first === -1 ? frames.length : first;
+    const from = this.#held.length > 0 ? 0 : usageAt;
     for (const frame of frames.slice(from)) {
       this.#held.push(frame);
       this.#heldLength += frame.data.length;

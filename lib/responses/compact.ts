@@ -9,7 +9,7 @@ import type { AnswerKeeper, Frame } from "../protocols/codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../protocols/members.ts";
 import { COMPLETE_EVENTS, responses } from "../protocols/responses/mod.ts";
 import { jsonResponse } from "../server/json_response.ts";
-import type { JsonBody } from "../server/body.ts";
+import type { JsonBody } from "../server/parse_body.ts";
 import { formatFrame, SseReader } from "../server/sse.ts";
 import { COMPACTION_PROMPT, sealCompaction } from "./compaction_items.ts";
 import { compactsUpstream } from "./compacts_itself.ts";

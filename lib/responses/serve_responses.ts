@@ -3,7 +3,7 @@ import { readBearerKey } from "../access/authenticate.ts";
 import { requireCaller } from "../access/permissions.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { serve } from "../request/serve.ts";
-import { headOf, type JsonBody } from "../server/body.ts";
+import { headOf, type JsonBody } from "../server/parse_body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { compactedResponse, type Compaction, needsSummary, summaryBody } from "./compact.ts";
 import { recallBody } from "./recall_body.ts";

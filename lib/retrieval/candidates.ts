@@ -10,7 +10,7 @@ import {
   readPreferences,
 } from "../request/candidates.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
-import type { JsonBody } from "../server/body.ts";
+import type { JsonBody } from "../server/parse_body.ts";
 import { type CandidatePrices, candidatePrices } from "./candidate_prices.ts";
 import type { RetrievalRequest } from "./types.ts";
 

@@ -39,6 +39,7 @@ export function drainRetrieval(
   meter: Meter,
   context: RouteContext,
 ): boolean {
-  const policy = model.on_disconnect === "auto" ? maxCost > 0n ? "drain" : "cancel" : model.on_disconnect;
+  let policy = model.on_disconnect;
+  if (policy === "auto") policy = maxCost > 0n ? "drain" : "cancel";
   return beginDrain({ model: { on_disconnect: policy }, sheet, isCountable: () => false, meter }, context);
 }

@@ -4,7 +4,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Json } from "../json/mod.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
-import type { JsonBody } from "../server/body.ts";
+import type { JsonBody } from "../server/parse_body.ts";
 import { checkSpellings } from "./check_spellings.ts";
 import type { EmbeddingInput, EmbeddingsRequest } from "./types.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
-import type { JsonBody } from "../server/body.ts";
+import type { JsonBody } from "../server/parse_body.ts";
 import { checkSpellings } from "./check_spellings.ts";
 import type { RerankRequest } from "./types.ts";
 

@@ -1,7 +1,7 @@
 /** Serves requests for embeddings and reranking. The steps have the numbers of docs/explanation/architecture.md. */
 import type { Model } from "../catalog/model.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
-import type { JsonBody } from "../server/body.ts";
+import type { JsonBody } from "../server/parse_body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { admitRetrieval } from "./admit.ts";
 import { findRetrievalCandidates } from "./candidates.ts";

@@ -20,7 +20,7 @@ export function dimensionsOf(vector: string): number {
     for (let at = vector.indexOf(","); at >= 0; at = vector.indexOf(",", at + 1)) count++;
     return count;
   }
-  const padding = vector.endsWith('=="') ? 2 : vector.endsWith('="') ? 1 : 0;
+  const padding = Number(vector.endsWith('="')) + Number(vector.endsWith('=="'));
   return ((vector.length - 2) * 3 / 4 - padding) / Float32Array.BYTES_PER_ELEMENT;
 }
 

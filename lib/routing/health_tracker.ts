@@ -163,7 +163,8 @@ export class HealthTracker {
     const quarantineMs = check?.isRefused === true ? Math.max(1, check.nextAt - now) : 0;
     const waitMs = Math.max(coolMs, openMs, quarantineMs);
     if (waitMs === 0) return undefined;
-    return { why: quarantineMs > 0 ? "quarantined" : openMs > 0 ? "open" : "cooling", waitMs };
+    if (quarantineMs > 0) return { why: "quarantined", waitMs };
+    return { why: openMs > 0 ? "open" : "cooling", waitMs };
   }
 
   /**

@@ -2,7 +2,7 @@
  * Creates the function that answers every request of the HTTP server. It always returns a response and never throws.
  */
 import type { Access } from "../access/access_table.ts";
-import { BodyReservation, RequestBody } from "./body.ts";
+import { RequestBody } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { shutdownError } from "./drain.ts";
 import {
@@ -156,7 +156,7 @@ async function answerRequest(exchange: Exchange, server: ServerState): Promise<R
   const rules = {
     headers: head,
     limits,
-    budget: new BodyReservation(server.budget, caller?.keyId),
+    budget: server.budget.reservationFor(caller?.keyId),
     timers: server.timers,
   };
   const body = exchange.body = new RequestBody(request, rules, exchange);

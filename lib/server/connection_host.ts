@@ -1,6 +1,6 @@
 /** Services for handlers that keep the connection open after the request, as a WebSocket does. */
 import type { Caller } from "../access/permissions.ts";
-import { BodyReservation } from "./body.ts";
+import type { BodyReservation } from "./body_budget.ts";
 import type { Drain } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 
@@ -28,7 +28,7 @@ export function createConnectionHost(
   if (app === undefined) throw new TypeError("Cannot open a connection: the app is not ready");
   // The request loses its address after the upgrade, so it is copied now.
   const remoteAddr = info?.remoteAddr;
-  const reservation = new BodyReservation(budget, caller?.keyId);
+  const reservation = budget.reservationFor(caller?.keyId);
   return {
     serve: (request, completed) => app(request, remoteAddr && { remoteAddr, completed }),
     drain,

@@ -3,7 +3,8 @@ import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ObserveOptions, RequestRecord } from "../observe/request_record.ts";
 import { PhaseTimers } from "../phase_timers.ts";
-import { BodyBudget, type BodyLimits, bodyLimits, type RequestBody } from "./body.ts";
+import { type BodyLimits, bodyLimits, type RequestBody } from "./body.ts";
+import { BodyBudget } from "./body_budget.ts";
 import { createDrain, type Drain } from "./drain.ts";
 import { Head } from "./head.ts";
 import {

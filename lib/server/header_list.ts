@@ -31,7 +31,8 @@ export const EXPOSED_HEADERS = {
   "retry-after": "Seconds to wait before a retry, with 429 and 503",
   "retry-after-ms": "The same in milliseconds",
   "x-should-retry": "`false`: a retry cannot succeed, although SDKs retry this status",
-  "x-sluice-dropped": "Parameters that were not sent, because the upstream or its protocol does not support them",
+  "x-sluice-dropped":
+    "Parameters that were not sent, because the upstream or its protocol does not support them, or the key may not use them",
   "x-sluice-cost": "Exact cost of the answer in USD. Streams do not have this header: use the ledger",
   "x-sluice-image-size": "Sizes of the delivered images, one per image",
   "x-sluice-idempotent-replay": "`true`: these images were made for an earlier request",

@@ -9,9 +9,10 @@ import type { HealthRow } from "../routing/health.ts";
 export interface Readiness {
   /**
    * `unavailable`: requests cannot be served. `degraded`: they can, but a target fails or is not yet known to work
-   * again, an upstream refuses the gateway's key, the active configuration is not the latest, the limits store is
-   * unreachable, changes in the store cannot be read, or only keys that this node knows are served because the store is
-   * unreachable or its keys cannot be read. While it is unreachable, requests with a budget are refused.
+   * again, an upstream refuses the gateway's key, the active configuration is not the latest or the last reload was
+   * refused, the limits store is unreachable, changes in the store cannot be read, or only keys that this node knows
+   * are served because the store is unreachable or its keys cannot be read. While it is unreachable, requests with a
+   * budget are refused.
    */
   status: "ok" | "degraded" | "unavailable";
   /** The reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent if the status is `ok`. */
@@ -68,24 +69,37 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const isReadable = reach?.isReadable !== false || outage !== "none";
   const { healthy: ledger } = gateway.ledger;
   const { healthy: limits_healthy } = gateway.limiter;
-  const is_current = isCurrent(gateway);
   const rows = gateway.health.snapshot();
   const isFailing = failureTest(gateway.config.routing.breaker);
   const failing = rows.filter(isFailing).length;
-  const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
-  const isHealthy = store && outage === "none" && isReadable && limits_healthy && upstreams === "ok" && is_current;
-  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
-  const status = !canServe ? "unavailable" : isHealthy ? "ok" : "degraded";
+  const someFail = failing < rows.length ? "some" : "none";
   const reasons = [
     ...(ledger ? [] : ["the ledger cannot be written"]),
-    ...(outage !== "none" ? [outageReason(outage, reach?.up)] : store ? [] : ["the store does not answer"]),
+    ...(outage === "none" ? [] : [outageReason(outage, reach?.up)]),
+    ...(outage === "none" && !store ? ["the store does not answer"] : []),
     ...(isReadable ? [] : ["changes of keys and of the configuration cannot be read"]),
     ...(limits_healthy ? [] : ["the limits store is unreachable"]),
-    ...(is_current ? [] : ["the configuration in force is not the latest one"]),
+    ...describeConfig(gateway),
     ...describeFailing(rows, isFailing),
   ];
-  const message = status === "ok" ? {} : { message: `${status}: ${reasons.join("; ")}` };
-  return { status, ...message, store: store && outage === "none", ledger, limits_healthy, upstreams, is_current };
+  const facts: Omit<Readiness, "status" | "message"> = {
+    store: store && outage === "none",
+    ledger,
+    limits_healthy,
+    upstreams: failing === 0 ? "ok" : someFail,
+    is_current: isCurrent(gateway),
+  };
+  if (reasons.length === 0) return { status: "ok", ...facts };
+  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
+  const status = canServe ? "degraded" : "unavailable";
+  return { status, message: `${status}: ${reasons.join("; ")}`, ...facts };
+}
+
+/** Describes why the configuration in force is not the intended one. */
+function describeConfig({ reloader }: Pick<Gateway, "reloader">): string[] {
+  if (!isCurrent({ reloader })) return ["the configuration in force is not the latest one"];
+  if (reloader.status().last_error === undefined) return [];
+  return ["the last reload was refused, and the configuration before it is in force"];
 }
 
 /** Words the reason for the message. */

@@ -230,7 +230,7 @@ function toTokens(row: Readonly<Record<keyof BilledTokens, number | bigint | str
 }
 
 /** Largest amount that SQLite and Postgres store as a 64-bit integer: about 9.2 million USD. */
-const MAX_AMOUNT = 2n ** 63n - 1n;
+export const MAX_AMOUNT = 2n ** 63n - 1n;
 
 /** Checks the numbers of an entry. @throws {RangeError} for a number or amount that cannot be stored exactly */
 export function assertEntry(entry: Entry): void {

@@ -44,14 +44,15 @@ export async function readReply({ text, value }: WholeAnswer, codec: UpstreamCod
 }
 
 function inputsOf(answer: JsonObject, protocol: Protocol): JsonObject[] {
-  const inputs = protocol === "messages"
-    ? objectsOf(answer.content).map(({ input }) => input)
-    : protocol === "gemini"
-    ? objectsOf(answer.candidates).flatMap(({ content }) =>
-      objectsOf(objectOf(content)?.parts).map(({ functionCall }) => objectOf(functionCall)?.args)
-    )
-    : [];
-  return inputs.filter(isObject);
+  switch (protocol) {
+    case "messages":
+      return objectsOf(answer.content).map(({ input }) => input).filter(isObject);
+    case "gemini":
+      return objectsOf(answer.candidates).flatMap(({ content }) => objectsOf(objectOf(content)?.parts))
+        .map(({ functionCall }) => objectOf(functionCall)?.args).filter(isObject);
+    default:
+      return [];
+  }
 }
 
 /** A message or a reply. */

@@ -1,7 +1,8 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import type { AlertDraft, AlertType } from "../../lib/alerts/event.ts";
 import { Publisher, type PublisherParts } from "../../lib/alerts/publisher.ts";
 import type { AlertStore } from "../../lib/store/alerts.ts";
+import { DAY_MS } from "../../lib/store/days.ts";
 import { openMemoryAlerts } from "../../lib/store/sqlite/memory.ts";
 
 const AT = Date.UTC(2026, 10, 23, 12, 0, 30);
@@ -14,6 +15,7 @@ function draft(type: AlertType): AlertDraft {
 const AWAY: AlertStore = {
   ...openMemoryAlerts(),
   add: () => Promise.reject(new Error("The store is out of reach")),
+  prune: () => Promise.reject(new Error("The store is out of reach")),
 };
 
 async function idsOf(store: AlertStore): Promise<[id: string, type: string][]> {
@@ -108,6 +110,21 @@ Deno.test("one event within a minute has the same id on all nodes and in both st
   await three.publish("store.down", "store.up");
   const ids = (await three.sent()).map(([id]) => id);
   assertEquals([ids[0], new Set(ids).size], [first?.[0], 4]);
+});
+
+Deno.test("a publisher deletes old alerts in memory, even while the store is unreachable", async () => {
+  const world = new World();
+  world.isUp = false;
+  await world.publish("store.down", "store.up");
+  const ids = (await world.sent()).map(([id]) => id);
+  const addAgain = (id: string) =>
+    world.fallback.add({ id, at: AT, body: "{}", subject: id, begins: true, rememberUntil: AT, isSent: false });
+  world.at += 30 * DAY_MS;
+  await assertRejects(() => world.publisher.prune(world.parts));
+  assertEquals(await Promise.all(ids.map(addAgain)), ["taken", "taken"]);
+  world.at += 1;
+  await assertRejects(() => world.publisher.prune(world.parts));
+  assertEquals(await Promise.all(ids.map(addAgain)), ["added", "added"]);
 });
 
 Deno.test("a publisher updates subjects of unselected types without sending them", async () => {

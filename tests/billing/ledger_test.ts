@@ -404,6 +404,13 @@ Deno.test("failed renewals are repeated within the lease", async () => {
   }
 });
 
+Deno.test("an amount that no store can hold is refused by the budget", async () => {
+  const { ledger, store } = benchOf();
+  const { held } = await ledger.hold(holdOf("a", { amount: 2n ** 63n }), 600_000);
+  assertEquals([held, await store.holds()], [false, []]);
+  await ledger.close();
+});
+
 Deno.test("a hold with an unknown outcome refuses the request, and expires", async () => {
   const store = openMemoryStore().ledger;
   let isVague = true;

@@ -210,3 +210,26 @@ Deno.test("a price factor must keep prices of context tiers and time windows wit
     ]);
   }
 });
+
+Deno.test("prices are refused if a request may cost more than the ledger can store", () => {
+  const priced = (id: string, prompt: string, change: JsonObject = {}) =>
+    model(id, { context_length: 1_000_000, pricing: { prompt, completion: "0" }, ...change });
+  const models = [
+    priced("acme/fits", "9.2"),
+    priced("acme/too-much", "999999"),
+    priced("acme/later", "0", { price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "9.3", completion: "0" }] }),
+    priced("acme/tier", "0", {
+      pricing: { prompt: "0", completion: "0", service_tiers: { priority: { prompt: "10", completion: "0" } } },
+    }),
+  ];
+  const problem = (index: number, group: string, cost: string) =>
+    `models[${index}].pricing: A request of group "${group}" may cost ${cost} USD, more than the ledger can store: ` +
+    "write USD per token";
+  assertEquals(problems({ models }), [
+    problem(1, "default", "999999000000"),
+    problem(2, "default", "9300000"),
+    problem(3, "default", "10000000"),
+  ]);
+  const groups = { default: { models: ["acme/fits"] }, dear: { models: ["acme/fits"], price_factor: "2" } };
+  assertEquals(problems({ models, groups }), [problem(0, "dear", "18400000")]);
+});

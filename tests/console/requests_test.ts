@@ -145,7 +145,7 @@ Deno.test("a request's page has its arithmetic, its attempts over time, what was
   await browser.signIn(ADMIN_KEY);
   const { html } = await browser.get(`/requests/${id}`);
   assertStringIncludes(html, `<code>${id}</code>`);
-  assertStringIncludes(html, "were dropped: logit_bias.");
+  assertStringIncludes(html, "does not support them or the key may not use them: logit_bias.");
   assertStringIncludes(html, "Charged");
   assertStringIncludes(html, 'aria-label="Attempts over time"');
   const failed = (await browser.get("/requests/req_failed")).html;

@@ -208,14 +208,18 @@ Deno.test({
       // A small disk of its own, which disappears with the process.
       const disk = `umask 077; mount -t tmpfs -o size=1500k,mode=700 tmpfs "${folder}" && cd "${folder}" && ` +
         'touch sluice.db sluice.db-owner; head -c 2000000 /dev/zero > ballast; exec "$@"';
-      const check = `const { checkStoreFiles } = await import("${import.meta.resolve(CHECK)}");
-        const found = await checkStoreFiles({ store: { kind: "sqlite", path: "${folder}/sluice.db" } }, async () => {});
-        console.log(JSON.stringify(found.flatMap(({ level, what }) => level === "error" ? [what] : [])));`;
-      const args = ["-rm", "bash", "-c", disk, "bash", Deno.execPath(), "eval", "--no-check", check];
-      const { stdout } = await new Deno.Command("unshare", { args, stdin: "null" }).output();
-      assertEquals(JSON.parse(new TextDecoder().decode(stdout)), [
-        `The disk of "${folder}" is full`,
-      ]);
+      const findings = async (setUp: string): Promise<unknown> => {
+        const check = `${setUp}; const { checkStoreFiles } = await import("${import.meta.resolve(CHECK)}");
+          const found = await checkStoreFiles({ store: { kind: "sqlite", path: "${folder}/sluice.db" } }, async () => {});
+          console.log(JSON.stringify(found.flatMap(({ level, what }) => level === "error" ? [what] : [])));`;
+        const args = ["-rm", "bash", "-c", disk, "bash", Deno.execPath(), "eval", "--no-check", check];
+        const { stdout } = await new Deno.Command("unshare", { args, stdin: "null" }).output();
+        return JSON.parse(new TextDecoder().decode(stdout));
+      };
+      assertEquals(await findings(""), [`The disk of "${folder}" is full`]);
+      // The compiled executable may not ask for the free space, so it writes a file.
+      const revoke = 'await Deno.permissions.revoke({ name: "sys" })';
+      assertEquals(await findings(revoke), [`The disk of "${folder}" has less than 16 MiB of free space`]);
     });
   },
 });

@@ -3,7 +3,7 @@ import { parseDocument } from "../../lib/json/mod.ts";
 import { findConversation } from "../../lib/request/conversation.ts";
 import type { RequestState } from "../../lib/request/state.ts";
 import { ConversationTargets } from "../../lib/routing/affinity.ts";
-import type { JsonBody } from "../../lib/server/body.ts";
+import type { JsonBody } from "../../lib/server/parse_body.ts";
 
 /** The id of the conversation of a chat body, given as text or as UTF-8. */
 async function idOf(system: string, user: string, { asBytes = false } = {}): Promise<string | undefined> {

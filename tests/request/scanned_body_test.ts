@@ -6,7 +6,7 @@ import { CLIENT_CODECS } from "../../lib/protocols/client_codecs.ts";
 import { groupSchema } from "../../lib/config.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { serve } from "../../lib/request/serve.ts";
-import { type JsonBody, parseBody } from "../../lib/server/body.ts";
+import { type JsonBody, parseBody } from "../../lib/server/parse_body.ts";
 import { createClientTracker } from "../../lib/server/client_tracker.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import type { RouteContext } from "../../lib/server/router.ts";

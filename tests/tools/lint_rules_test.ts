@@ -22,6 +22,14 @@ Deno.test("function-length leaves the lines of functions within out", () => {
   ]);
 });
 
+Deno.test("nested-conditional refuses a ?: directly inside another one", () => {
+  const message = "Use if statements or a named value instead of a nested ?:";
+  assertEquals(report("const a = b ? 1 : c ? 2 : 3;"), [message]);
+  assertEquals(report("const a = b ? c ? 1 : 2 : 3;"), [message]);
+  assertEquals(report("const a = b ? 1 : 2, c = f(d ? g(e ? 1 : 2) : 3);"), []);
+  assertEquals(report("const a = b ? 1 : c ? 2 : 3;", "/repository/tests/a_test.ts"), []);
+});
+
 Deno.test("function-length does not read tests and benchmarks", () => {
   assertEquals(report(`function a() {\n${lines(79)}}\n`, "/repository/tests/a_test.ts"), []);
   assertEquals(report(`function a() {\n${lines(79)}}\n`, "/repository/bench/a.ts"), []);

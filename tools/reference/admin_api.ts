@@ -62,8 +62,8 @@ function section(name: string, { summary, parameters, requestBody, responses }: 
 function bodyTable({ required = [], properties = {} }: Schema): string {
   const rows = Object.entries(properties).map(([name, member]) => {
     const { description = "", default: value } = asSchema(member);
-    const byDefault = required.includes(name) ? "required" : value === undefined ? "" : code(JSON.stringify(value));
-    return [code(name), typeOf(asSchema(member)), byDefault, description];
+    const byDefault = value === undefined ? "" : code(JSON.stringify(value));
+    return [code(name), typeOf(asSchema(member)), required.includes(name) ? "required" : byDefault, description];
   });
   return table(["Member", "Type", "Default", "Meaning"], rows);
 }

@@ -73,7 +73,8 @@ const SHARED: Readonly<Record<string, SharedObject>> = {
     title: "Prices",
     type: "prices",
     about: 'All prices are decimal strings with at most 12 decimals. `"0"` is a price; a model must have ' +
-      "prices. A price times a group's `price_factor` must have at most 12 decimals, too.",
+      "prices. A price times a group's `price_factor` must have at most 12 decimals, too. One request to a model " +
+      "may cost at most 9.2 million USD: its context times the price.",
     schema: json(pricesSchema),
   },
   "token-prices": {

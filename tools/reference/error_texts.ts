@@ -66,13 +66,10 @@ export function findErrorTexts(files: readonly SourceFile[]): ErrorTexts {
       // A copy of an error has the text of the original.
       if (kindText === "kind" && name === "message") continue;
       const kind = /^"(\w+)"$/.exec(kindText)?.[1] ?? "various";
-      const literals = literal !== undefined
-        ? [literal]
-        : name === undefined
-        ? []
-        : /^[A-Z_]+$/.test(name)
-        ? constantsOf(allText, name)
-        : localsOf(text.slice(0, index), name) ?? argumentsOf(text, index);
+      let literals: readonly string[] = [];
+      if (literal !== undefined) literals = [literal];
+      else if (name !== undefined && /^[A-Z_]+$/.test(name)) literals = constantsOf(allText, name);
+      else if (name !== undefined) literals = localsOf(text.slice(0, index), name) ?? argumentsOf(text, index);
       if (literals.length === 0) unknown[path] = (unknown[path] ?? 0) + 1;
       for (const each of literals) texts.push({ kind, text: plain(each) });
     }

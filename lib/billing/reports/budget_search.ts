@@ -57,7 +57,9 @@ export async function findBudgets(
   if (user !== undefined && texts.key === undefined) {
     throw new ReportQueryError("Expected the key of this end user: each key has its own end users", "user");
   }
-  const excluding = user !== undefined ? "user" : texts.key !== undefined ? "key" : undefined;
+  let excluding: "user" | "key" | undefined;
+  if (user !== undefined) excluding = "user";
+  else if (texts.key !== undefined) excluding = "key";
   if (scope === "group" && excluding !== undefined || scope === "key" && excluding === "user") {
     throw new ReportQueryError(`Cannot use scope "${scope}" together with "${excluding}"`, "scope");
   }

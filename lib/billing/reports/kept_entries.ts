@@ -1,20 +1,30 @@
 /** Checks that the single entries of a period were not pruned, for reports that the sums per day do not suffice for. */
 import { dayName, dayOf } from "../../store/days.ts";
 import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
+import type { Period } from "./period.ts";
 import { PrunedEntriesError } from "./report_errors.ts";
 
 /**
- * Checks that no entry since a moment (Unix milliseconds) was pruned.
+ * Checks that no entry of a period (Unix milliseconds; `until` is exclusive) was pruned.
  * @param query `by`: the grouping or filter that needs single entries, for the error
  * @throws {PrunedEntriesError} if some were pruned
  */
 export async function requireEntries(
   ledger: Pick<LedgerStore, "start">,
-  { since, by }: { since: number; by: string },
+  { since, until, by }: Period & { by: string },
 ): Promise<void> {
-  const { day: prunedDay } = await ledger.start();
+  const { day: prunedDay, ahead = [] } = await ledger.start();
+  const first = dayOf(since);
+  const last = dayOf(until - 1);
+  const lastAhead = Math.max(...ahead.filter((day) => first <= day && day <= last));
+  if (lastAhead >= first) {
+    throw new PrunedEntriesError(
+      `Cannot sum up by ${by}: single requests of ${dayName(lastAhead)} were pruned, because a clock was ahead`,
+      dayName(lastAhead + 1),
+    );
+  }
   // -1 if no entry was pruned.
-  if (prunedDay < 0 || dayOf(since) > prunedDay) return;
+  if (prunedDay < 0 || first > prunedDay) return;
   const from = dayName(prunedDay + 1);
   throw new PrunedEntriesError(`Cannot sum up by ${by}: single requests are kept from ${from} on`, from);
 }

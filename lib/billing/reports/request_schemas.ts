@@ -107,7 +107,9 @@ const endedRequest = z.strictObject({
   upstream_request_id: z.string().nullable().describe("The vendor's request id of the attempt that succeeded"),
   reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
-  dropped: z.array(z.string()).readonly().describe("Members of the request that the upstream does not support"),
+  dropped: z.array(z.string()).readonly().describe(
+    "Parameters that were not sent: unsupported by the upstream, or not permitted to the key",
+  ),
   max_tokens: count.nullable().describe(
     "Output limit that the gateway set, because the budget could not pay for a longer answer; null if it set none",
   ),

@@ -48,7 +48,8 @@ export const REQUEST_COLUMNS: readonly (keyof RequestLine)[] = [
 export function requestCells(line: RequestLine): string[] {
   return REQUEST_COLUMNS.map((name) => {
     const value = line[name];
-    return name === "tags" ? line.tags.join(" ") : value === null ? "" : String(value);
+    if (name === "tags") return line.tags.join(" ");
+    return value === null ? "" : String(value);
   });
 }
 

@@ -68,7 +68,7 @@ export async function readTimeSeries(
   const steps = timeSteps(query);
   const [since, until] = [steps[0]?.since ?? query.now, steps.at(-1)?.until ?? query.now];
   if (unit !== "day" || by === "upstream") {
-    await requireEntries(ledger, { since, by: unit === "day" ? "upstream" : unit });
+    await requireEntries(ledger, { since, until, by: unit === "day" ? "upstream" : unit });
   }
   const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();

@@ -91,8 +91,8 @@ export async function sumUpstreams(
   },
   query: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
-  const { since, upstream, prices } = query;
-  await requireEntries(ledger, { since, by: "upstream" });
+  const { since, until, upstream, prices } = query;
+  await requireEntries(ledger, { since, until, by: "upstream" });
   const selected = new SelectedSums(config, upstream);
   // The store has no sums at other prices.
   const isComplete = prices === undefined && addDays(selected, await ledger.upstreamDays(query, query.signal));
@@ -101,7 +101,7 @@ export async function sumUpstreams(
     await addEntries(selected, ledger, query);
   }
   // Checked again, because entries may be pruned during the reading.
-  await requireEntries(ledger, { since, by: "upstream" });
+  await requireEntries(ledger, { since, until, by: "upstream" });
   const sums = selected.list();
   if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new ReportQueryError(

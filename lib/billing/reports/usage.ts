@@ -73,7 +73,7 @@ export async function usageReport(
   { signal, ...query }: UsageReportQuery,
 ): Promise<UsageReport> {
   const { since, until, by, thenBy } = query;
-  const needed = needsEntries(query) ? { since, by: "user or tag" } : undefined;
+  const needed = needsEntries(query) ? { since, until, by: "user or tag" } : undefined;
   if (needed !== undefined) await requireEntries(ledger, needed);
   const sums = await ledger.usage(query, signal);
   const eachOnce = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;

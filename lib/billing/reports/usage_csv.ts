@@ -26,10 +26,7 @@ export function groupingsOf({ by, then_by: thenBy }: Pick<UsageReport, "by" | "t
 
 /** Returns the names of a line in the order of the groupings; the id of a key follows its name. */
 export function usageNames({ id, name, then_id: thenId, then_name: thenName }: UsageLine): string[] {
-  return [
-    ...(id === undefined ? [name] : [name, id]),
-    ...(thenName === undefined ? [] : thenId === undefined ? [thenName] : [thenName, thenId]),
-  ];
+  return [name, id, thenName, thenId].filter((text) => text !== undefined);
 }
 
 function usageCells({ requests, failed, tokens, images, ...usd }: UsageFigures): string[] {

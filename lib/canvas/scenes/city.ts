@@ -73,6 +73,10 @@ function build(
   return layers;
 }
 
+/** Shares of lit windows by mood; in other moods it is `DAY_LIT_SHARE`. */
+const LIT_SHARES: Readonly<Partial<Record<Stage["palette"]["mood"], number>>> = { night: 0.55, sunset: 0.4 };
+const DAY_LIT_SHARE = 0.2;
+
 /** Draws a grid of windows; at night more of them are lit. */
 function windows(
   { x, width, top, bottom }: { x: number; width: number; top: number; bottom: number },
@@ -81,7 +85,7 @@ function windows(
   const cell = unit * (0.0095 + 0.0045 * near);
   const columns = Math.max(2, Math.floor(width / cell) - 1);
   const margin = (width - columns * cell) / 2;
-  const share = palette.mood === "night" ? 0.55 : palette.mood === "sunset" ? 0.4 : 0.2;
+  const share = LIT_SHARES[palette.mood] ?? DAY_LIT_SHARE;
   const warm: Rgb = [1, 0.84, 0.48], cold: Rgb = [0.75, 0.9, 1];
   const dark = mix(palette.near, [0, 0, 0], 0.4);
   const box = { left: x + margin, right: x + width - margin, top: top + cell, bottom: bottom - cell };

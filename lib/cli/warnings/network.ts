@@ -2,7 +2,7 @@
 import { isWithin, PRIVATE_NETWORKS } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
 import { bareHostname } from "../../host_address.ts";
-import { JSON_MEMORY_FACTOR } from "../../server/body.ts";
+import { JSON_MEMORY_FACTOR } from "../../server/body_budget.ts";
 import { type Warning, warning } from "./warning.ts";
 
 /** Shortest prefix, in bits, of a network that can plausibly contain only the operator's proxies. */

@@ -160,7 +160,8 @@ function toStandardAlphabet(text: string): string {
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index] as number;
     if (byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)) continue;
-    bytes[length++] = byte === 0x2d ? 0x2b : byte === 0x5f ? 0x2f : byte;
+    if (byte === 0x2d) bytes[length++] = 0x2b;
+    else bytes[length++] = byte === 0x5f ? 0x2f : byte;
   }
   return bytes.toString("latin1", 0, length);
 }

@@ -123,7 +123,8 @@ function typeOf(
 ): Json | undefined {
   if (type !== undefined) return type;
   if ([anyOf, oneOf, allOf, values, only].some((keyword) => keyword !== undefined)) return undefined;
-  return properties !== undefined ? "object" : items !== undefined ? "array" : undefined;
+  if (properties !== undefined) return "object";
+  return items !== undefined ? "array" : undefined;
 }
 
 function isObjectType(type: Json | undefined): boolean {

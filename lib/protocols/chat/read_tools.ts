@@ -102,7 +102,9 @@ function nameOf(choice: JsonObject): string | undefined {
 /** Returns why a choice is impossible; undefined if it is possible. */
 function missingTool(choice: ToolChoice, { count, list }: ToolList): string | undefined {
   if (choice.type === "required") return count > 0 ? undefined : "the request has no tools";
-  const names = choice.type === "tool" ? [choice.name] : choice.type === "allowed" ? choice.names : [];
+  let names: readonly string[] = [];
+  if (choice.type === "tool") names = [choice.name];
+  else if (choice.type === "allowed") names = choice.names;
   if (names.length === 0) return undefined;
   const tools = list();
   const missing = names.find((name) => !tools.some((tool) => tool.type !== "hosted" && tool.name === name));

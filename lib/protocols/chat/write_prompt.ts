@@ -159,7 +159,8 @@ function writeResult(result: ContentBlockOf<"tool_result">, context: ChatWriteCo
   const errorMark = result.isError === true ? "[tool error] " : "";
   const joined = parts.map((part) => stringOf(part.text) ?? "").join("\n");
   const marked = errorMark === "" ? parts : [{ type: "text", text: errorMark.trim() }, ...parts];
-  const content = !isPlainText ? marked : joined === "" ? errorMark.trimEnd() : errorMark + joined;
+  const text = joined === "" ? errorMark.trimEnd() : errorMark + joined;
+  const content = isPlainText ? text : marked;
   return withMembers({ role: "tool", tool_call_id: result.callId, content }, result);
 }
 

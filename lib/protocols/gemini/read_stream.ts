@@ -6,7 +6,7 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { FinishReason, Machine, OpenBlock, Reply, ReplyEvent, Signature } from "../canonical/types.ts";
 import { cutAnswerError, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, tryParse } from "../../json/mod.ts";
-import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, present, textsOf } from "../members.ts";
+import { countOf, nonEmptyStringOf, numberOf, objectOf, objectsOf, present, stringOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { FunctionCallReader, MAX_ID_LENGTH } from "./read_function_calls.ts";
 import { errorIn } from "./read_error.ts";
@@ -112,7 +112,7 @@ function replyReader({ issuer, texts }: Origin): Machine<Json | undefined, Reply
     if (part.functionCall !== undefined && part.functionCall !== null) {
       return readCall(objectOf(part.functionCall) ?? {}, signature);
     }
-    const text = typeof part.text === "string" ? part.text : isSignatureOnly(part) ? "" : undefined;
+    const text = stringOf(part.text) ?? (isSignatureOnly(part) ? "" : undefined);
     if (text === undefined) return [];
     return part.thought === true ? readThought(text, signature) : readText(text, signature);
   }

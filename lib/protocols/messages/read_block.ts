@@ -148,8 +148,9 @@ function readVendorSpecific(start: JsonObject, sequence: BlockSequence, { keep }
   keep(writeJson(start).length);
   return {
     delta({ type, partial_json, content }) {
-      const piece = type === "input_json_delta" ? partial_json : type === "compaction_delta" ? content : undefined;
-      if (typeof piece !== "string") return type === "input_json_delta" || type === "compaction_delta";
+      if (type !== "input_json_delta" && type !== "compaction_delta") return false;
+      const piece = type === "input_json_delta" ? partial_json : content;
+      if (typeof piece !== "string") return true;
       keep(piece.length);
       pieces.push(piece);
       return true;

@@ -188,7 +188,9 @@ function readDocument(block: JsonObject, path: string, context: ReadContext): Co
 }
 
 function readDocumentSource(source: JsonObject, path: string): Media {
-  const text = source.type === "text" ? source.data : source.type === "content" ? source.content : undefined;
+  let text: Json | undefined;
+  if (source.type === "text") text = source.data;
+  else if (source.type === "content") text = source.content;
   if (typeof text === "string") {
     return { kind: "bytes", base64: Buffer.from(text).toString("base64"), mediaType: "text/plain" };
   }

@@ -122,9 +122,12 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
   const value = objectOf(body.reasoning) ?? {};
   const summary = stringOf(value.summary) ?? stringOf(value.generate_summary);
   const budgetTokens = numberOf(value.max_tokens);
+  let mode: Reasoning["mode"];
+  if (value.enabled === false) mode = "off";
+  else if (budgetTokens !== undefined) mode = "manual";
   const reasoning: Reasoning = {
     ...present({
-      mode: value.enabled === false ? "off" as const : budgetTokens === undefined ? undefined : "manual" as const,
+      mode,
       budgetTokens,
       // Clients of this extension that only enable reasoning expect the effort `medium`.
       effort: effortOf(value.effort) ?? (value.enabled === true && budgetTokens === undefined ? "medium" : undefined),

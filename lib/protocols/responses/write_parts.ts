@@ -94,7 +94,8 @@ function writeMedia(block: ContentBlockOf<"media">, context: ResponsesWriteConte
   }
   const text = modality === "text" && !context.own ? decodeTextFile(media.base64) : undefined;
   if (text !== undefined) return { type: "input_text", text: name === undefined ? text : `${name}\n\n${text}` };
-  const filename = name ?? (context.own ? undefined : media.mediaType === "application/pdf" ? "file.pdf" : "file");
+  const usualName = media.mediaType === "application/pdf" ? "file.pdf" : "file";
+  const filename = name ?? (context.own ? undefined : usualName);
   return {
     ...members,
     type: "input_file",

@@ -60,7 +60,8 @@ function nestByNamespace(tools: readonly Tool[], context: ResponsesWriteContext)
     const namespaceMembers = objectOf(ownMembers(tool).namespace);
     const members = JSON.stringify(namespaceMembers ?? {});
     // A hosted tool does not know the name of its namespace, only the namespace's other members.
-    const name = tool.type !== "hosted" ? tool.namespace : namespaceMembers === undefined ? undefined : open?.name;
+    const hostedName = namespaceMembers === undefined ? undefined : open?.name;
+    const name = tool.type === "hosted" ? hostedName : tool.namespace;
     if (name === undefined) {
       open = undefined;
       written.push(value);

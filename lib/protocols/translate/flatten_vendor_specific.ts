@@ -46,11 +46,9 @@ export function flattenVendorSpecific(
     dropped.add(type.startsWith("reasoning.") ? PARAMETER_NAMES.chat.signed : type);
     return [];
   }
-  const blocks = from === "messages"
-    ? flattenBlock(value, { type, dropped })
-    : type === "input_audio" && AUDIO_PROTOCOLS.includes(to)
-    ? flattenAudio(value.input_audio)
-    : undefined;
+  let blocks: ContentBlock[] | undefined;
+  if (from === "messages") blocks = flattenBlock(value, { type, dropped });
+  else if (type === "input_audio" && AUDIO_PROTOCOLS.includes(to)) blocks = flattenAudio(value.input_audio);
   const last = blocks?.at(-1);
   if (blocks === undefined || last === undefined) {
     const message = `Cannot send content of type "${type}": the model's upstream does not accept it`;

@@ -40,11 +40,15 @@ export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
 function isOrdered(messages: readonly Message[]): boolean {
   let last: Message["role"] = "system";
   for (const { role, blocks } of messages) {
-    const follows = role === "user" ? last !== "user" : role === "assistant" ? last === "user" : last === "system";
-    if (!follows || blocks.length === 0 || blocks.some(isPaired)) return false;
+    if (!mayFollow(role, last) || blocks.length === 0 || blocks.some(isPaired)) return false;
     last = role;
   }
   return last === "user";
+}
+
+function mayFollow(role: Message["role"], last: Message["role"]): boolean {
+  if (role === "user") return last !== "user";
+  return role === "assistant" ? last === "user" : last === "system";
 }
 
 /**

@@ -64,7 +64,8 @@ function calledTool(call: ContentBlockOf<"tool_call">, sameNamed: readonly Origi
   for (const original of sameNamed) {
     if (call.namespace !== undefined && original.namespace !== call.namespace) continue;
     const isSameKind = (original.custom === true) === (call.custom === true);
-    const matchQuality = !isSameKind ? 0 : original.namespace === call.namespace ? 2 : 1;
+    const namespaceQuality = original.namespace === call.namespace ? 2 : 1;
+    const matchQuality = isSameKind ? namespaceQuality : 0;
     if (matchQuality <= bestQuality) continue;
     called = original;
     bestQuality = matchQuality;

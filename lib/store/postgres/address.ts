@@ -83,23 +83,23 @@ interface TlsParameters {
   key: string | undefined;
 }
 
+function defaultMode(root: string | undefined, hosts: string): string {
+  if (root === undefined) return isLocal(hosts) ? "disable" : "prefer";
+  return root === "system" ? "verify-full" : "verify-ca";
+}
+
 /**
  * Returns the driver's option for TLS. Without `sslmode`, TLS is used for remote servers that support it, as libpq
  * does.
  * @throws {StoreError} for an unknown mode, and if a file cannot be read
  */
 function readTls({ mode, root, cert, key }: TlsParameters, hosts: string): NonNullable<AddressOptions["ssl"]> {
-  const defaultMode = root === undefined
-    ? isLocal(hosts) ? "disable" : "prefer"
-    : root === "system"
-    ? "verify-full"
-    : "verify-ca";
   const files = {
     ...(root !== undefined && root !== "system" && { ca: readFile(root) }),
     ...(cert !== undefined && { cert: readFile(cert) }),
     ...(key !== undefined && { key: readFile(key) }),
   };
-  switch (mode ?? defaultMode) {
+  switch (mode ?? defaultMode(root, hosts)) {
     case "disable":
       return false;
     case "allow":

@@ -84,8 +84,8 @@ function makeMergedInstance(
 
 /** Returns a value of a schema without references and branches. */
 function makePlainInstance(schema: JsonObject, walk: Walk, depth: number): Json | undefined {
-  const types = typeof schema.type === "string" ? [schema.type] : Array.isArray(schema.type) ? schema.type : undefined;
-  const fixed = schema.const !== undefined ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : undefined;
+  const types = typeof schema.type === "string" ? [schema.type] : listOf(schema.type);
+  const fixed = schema.const !== undefined ? [schema.const] : listOf(schema.enum);
   if (fixed !== undefined) {
     const value = fixed.find((value) => types === undefined || types.some((type) => isOfType(value, type)));
     return value !== undefined && spend(walk, writeJson(value).length) ? value : undefined;
@@ -95,6 +95,10 @@ function makePlainInstance(schema: JsonObject, walk: Walk, depth: number): Json 
     if (value !== undefined) return value;
   }
   return undefined;
+}
+
+function listOf(value: Json | undefined): readonly Json[] | undefined {
+  return Array.isArray(value) ? value : undefined;
 }
 
 function makeInstanceOfType(

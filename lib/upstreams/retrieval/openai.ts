@@ -80,7 +80,8 @@ export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankReque
   const billed = isObject(meta.billed_units) ? meta.billed_units : {};
   const { search_units: searches } = billed;
   const isPlausible = Number.isInteger(searches) && Number(searches) > 0 && Number(searches) <= MAX_SEARCHES;
-  const usage = isObject(value.usage) ? value.usage : isObject(meta.tokens) ? meta.tokens : undefined;
+  const tokens = isObject(meta.tokens) ? meta.tokens : undefined;
+  const usage = isObject(value.usage) ? value.usage : tokens;
   return { body: answer, value, ...tokensOf(usage), ...(isPlausible && { searches: Number(searches) }) };
 }
 

@@ -129,7 +129,7 @@ Deno.test("sumUpstreams() rejects a period with pruned entries, and says from wh
     entryOf({ id: "a" }),
     entryOf({ id: "b", at: DAY_ONE + DAY_MS }),
   ]);
-  while (await ledger.prune(FIRST_DAY + 1));
+  while (await ledger.prune(FIRST_DAY + 1, Infinity));
   const config = configOf({});
   const { message, from } = await assertRejects(
     () => sumUpstreams({ ledger, config }, WHOLE),
@@ -143,13 +143,39 @@ Deno.test("sumUpstreams() rejects a period with pruned entries, and says from wh
   assertEquals(sums.map(({ requests, day }) => [requests, day]), [[1, FIRST_DAY + 1]]);
 });
 
+Deno.test("sumUpstreams() rejects a period with days that were pruned while the clock was ahead", async () => {
+  const later = FIRST_DAY + 5;
+  const ledger = await ledgerOf([
+    entryOf({ id: "ahead", at: later * DAY_MS }),
+    entryOf({ id: "old" }),
+    entryOf({ id: "kept", at: DAY_ONE + DAY_MS }),
+    entryOf({ id: "kept too", at: later * DAY_MS }),
+  ]);
+  while (await ledger.prune(FIRST_DAY + 1, FIRST_DAY + 1));
+  const config = configOf({});
+  const requests = async (days: { first: number; next: number }) => {
+    const sums = await sumUpstreams({ ledger, config }, { since: days.first * DAY_MS, until: days.next * DAY_MS });
+    return sums.map(({ requests }) => requests);
+  };
+  const { message, from } = await assertRejects(
+    () => requests({ first: FIRST_DAY + 1, next: later + 1 }),
+    PrunedEntriesError,
+  );
+  assertEquals([message, from], [
+    "Cannot sum up by upstream: single requests of 2026-11-25 were pruned, because a clock was ahead",
+    "2026-11-26",
+  ]);
+  assertEquals(await requests({ first: FIRST_DAY + 1, next: later }), [1]);
+  assertEquals(await requests({ first: later + 1, next: later + 2 }), []);
+});
+
 Deno.test("sumUpstreams() rejects a period whose entries are pruned while it reads", async () => {
   const ledger = await ledgerOf([entryOf({ id: "a" }), entryOf({ id: "b", at: DAY_ONE + DAY_MS })]);
   const pruned = {
     start: ledger.start,
     entriesWithin: ledger.entriesWithin,
     async upstreamDays(query: Parameters<typeof ledger.upstreamDays>[0]) {
-      while (await ledger.prune(FIRST_DAY + 1));
+      while (await ledger.prune(FIRST_DAY + 1, Infinity));
       return await ledger.upstreamDays(query);
     },
   };

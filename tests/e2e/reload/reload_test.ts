@@ -278,7 +278,7 @@ Deno.test("a failing upstream that a reload removes is not reported any more", a
   assertEquals([await readiness(), world.gateway().health.snapshot()], [{ status: "ok" }, []]);
 });
 
-Deno.test("the metric of the configuration shows that a file was refused", async () => {
+Deno.test("the metric of the configuration and readiness show that a file was refused", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const { reloader } = world.gateway();
   const metric = async () => {
@@ -286,9 +286,13 @@ Deno.test("the metric of the configuration shows that a file was refused", async
     const text = await (await fetch(`${world.origin}/metrics`, { headers })).text();
     return /^sluice_config_healthy (\d)$/m.exec(text)?.[1];
   };
-  assertEquals(await metric(), "1");
+  const readiness = async () => await (await fetch(`${world.origin}/readyz`)).json();
+  const refused = "degraded: the last reload was refused, and the configuration before it is in force";
+  assertEquals([await metric(), await readiness()], ["1", { status: "ok" }]);
   world.write("{ mistake");
   assertEquals([(await reloader.reload("file")).outcome, await metric()], ["refused", "0"]);
+  assertEquals(await readiness(), { status: "degraded", message: refused });
   world.write(JSON.stringify(goodFile()));
   assertEquals([(await reloader.reload("file")).outcome, await metric()], ["unchanged", "1"]);
+  assertEquals(await readiness(), { status: "ok" });
 });

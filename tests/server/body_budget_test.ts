@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertStringIncludes, assertThrows } from "@std/assert";
-import { BodyBudget, BodyReservation } from "../../lib/server/body.ts";
+import { BodyBudget, BodyReservation } from "../../lib/server/body_budget.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { until } from "../support/soon.ts";
