@@ -115,10 +115,15 @@ export class BudgetWatch {
   }
 }
 
-/** Returns the seq before the first entry of the last hour, or the last seq if there is no such entry. */
+/**
+ * Returns the seq after which the first check reads entries: those since the first request of the last hour, and at
+ * least one page of them. A process that was down for longer may have left unchecked entries, and so may one that
+ * entered a long request of the last hour after shorter ones.
+ */
 async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
   const [first] = await ledger.entriesWithin({ since: now - FIRST_CHECK_MS, after: 0, until: now + 1, limit: 1 });
-  return first === undefined ? await ledger.lastSeq() : first.seq - 1;
+  const pageStart = Math.max(0, await ledger.lastSeq() - SPENDERS_AT_ONCE);
+  return first === undefined ? pageStart : Math.min(first.seq - 1, pageStart);
 }
 
 /** Reads all keys, groups and end users that entries after a seq have charged, and the last seq. */

@@ -9,8 +9,17 @@ const OVERLAP_DIGITS = 349_524;
  * Maximum number of inflated bytes of one object stream. Real streams have 100 or 200 objects of a few hundred bytes.
  */
 const MAX_STREAM_BYTES = 1_048_576;
-/** Maximum number of inflated bytes for all files of a prompt: about 80 ms of work. */
+/** Maximum number of inflated bytes for all files of a prompt, with those that matches are charged. */
 const MAX_INFLATED_BYTES = 16_777_216;
+/**
+ * Bytes that are charged for a match in an object stream, in addition to its own: a file of 100 KB, inflated to a
+ * million short objects, would take three seconds.
+ */
+const BYTES_PER_MATCH = 64;
+/** Matches and references that are read before a pause: about 2 ms of work. */
+const MATCHES_PER_STEP = 1_000;
+/** Longest list of the objects of an object stream, in characters: several thousand objects. */
+const MAX_LIST_LENGTH = 65_536;
 /** Assumed bytes per page if no page object is found: scans have more, texts fewer. */
 const BYTES_PER_PAGE = 65_536;
 
@@ -53,6 +62,8 @@ const REFERENCE = new RegExp(`${NUMBER}R`, "g");
 const MAX_PAGES = 10_000;
 /** Maximum number of levels of a tree of pages. Most files have two or three. */
 const MAX_LEVELS = 64;
+/** Maximum number of references that are kept for the tree. Files with more of them count as `MAX_PAGES`. */
+const MAX_REFERENCES = 250_000;
 
 /** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */
 export interface InflateBudget {
@@ -69,41 +80,52 @@ export function pagesBySize(base64: string): number {
   return Math.max(1, Math.ceil((base64.length * 3 / 4 - 2) / BYTES_PER_PAGE));
 }
 
+/** The pages of a file. */
+export interface PdfPages {
+  /** At least one. */
+  count: number;
+  /** True if the file may have more pages than were found. */
+  isPartial: boolean;
+}
+
 /**
  * Counts the pages of a file in base64, with pauses: its page objects or, if they are more, the leaves of its page tree,
  * in which a page may occur many times. If it finds none, because the file is encrypted or not a PDF, or if it cannot
  * read a part, for example because the budget is spent, there are at least as many as the size of the file suggests.
  */
-export function* countPdfPages(base64: string, budget: InflateBudget): Generator<void, number> {
+export function* countPdfPages(base64: string, budget: InflateBudget): Generator<void, PdfPages> {
   const tree = new PageTree();
   let isPartial = false;
   for (let from = 0; from < base64.length; from += DIGITS_PER_STEP) {
     const end = from + DIGITS_PER_STEP;
     const bytes = Buffer.from(base64.slice(from, end + OVERLAP_DIGITS), "base64");
     const text = bytes.toString("latin1");
+    yield;
     // A match that begins in the overlap is counted in the next step.
     const ownBytes = DIGITS_PER_STEP / 4 * 3;
-    tree.read(text, ownBytes);
+    yield* tree.read(text, ownBytes);
     for (const { index, 0: start } of text.matchAll(OBJECT_STREAM)) {
       if (index >= ownBytes) break;
       const objects = budget.bytes > 0 ? inflate(bytes.subarray(index + start.length), budget) : undefined;
-      isPartial ||= objects === undefined;
-      if (objects === undefined) continue;
-      tree.read(unpack(objects, text.slice(Math.max(0, index - 200), index + start.length)), Infinity);
       yield;
+      const list = objects && unpack(objects, text.slice(Math.max(0, index - 200), index + start.length));
+      if (list !== undefined) yield* tree.read(list, Infinity, budget);
+      isPartial ||= list === undefined || budget.bytes <= 0;
     }
     yield;
   }
   const { pages } = tree;
-  return pages === 0 || isPartial ? Math.max(pages, pagesBySize(base64)) : pages;
+  isPartial ||= pages === 0;
+  return { count: isPartial ? Math.max(pages, pagesBySize(base64)) : pages, isPartial };
 }
 
 /**
- * Returns the objects of an object stream as they are written outside of one. The stream begins with their numbers and
- * offsets from `/First`.
+ * Returns the objects of an object stream as they are written outside of one; undefined if they are too many. The
+ * stream begins with their numbers and offsets from `/First`.
  */
-function unpack(objects: string, dictionary: string): string {
+function unpack(objects: string, dictionary: string): string | undefined {
   const first = Number(FIRST.exec(dictionary)?.[1] ?? 0);
+  if (first > MAX_LIST_LENGTH) return undefined;
   const numbers = objects.slice(0, first).match(/\d+/g)?.map(Number) ?? [];
   const starts = Array.from({ length: numbers.length >> 1 }, (_, i) => [numbers[2 * i + 1], numbers[2 * i]] as const)
     .sort(([one = 0], [other = 0]) => one - other);
@@ -122,21 +144,42 @@ class PageTree {
   /** Number of the object that is being read. */
   #id = -1;
   #pageObjects = 0;
+  /** Number of all children and roots. */
+  #references = 0;
 
-  /** Reads the objects that begin before an index. */
-  read(text: string, end: number): void {
+  /**
+   * Reads the objects that begin before an index, with pauses.
+   * @param budget charged for each match, and the reading ends when it is spent; absent: unlimited
+   */
+  *read(text: string, end: number, budget?: InflateBudget): Generator<void> {
+    let matches = 0;
     for (const { index, 1: id, 2: array, 3: kids, 4: kidsId, 5: rootId, 6: page } of text.matchAll(TREE)) {
       if (index >= end) return;
+      if (budget !== undefined && (budget.bytes -= BYTES_PER_MATCH) <= 0) return;
       if (page !== undefined) this.#pageObjects++;
       if (id !== undefined) this.#id = Number(id);
-      if (rootId !== undefined) this.#roots.add(Number(rootId));
+      if (rootId !== undefined && this.#references++ < MAX_REFERENCES) this.#roots.add(Number(rootId));
       const children = array ?? kids;
-      if (children?.includes("R")) this.#add(referencesIn(children));
+      if (children?.includes("R")) yield* this.#addAll(children);
       else if (kidsId !== undefined) this.#add([Number(kidsId)]);
+      if (++matches % MATCHES_PER_STEP === 0) yield;
     }
   }
 
+  /** Adds the references of an array as children, with pauses. */
+  *#addAll(array: string): Generator<void> {
+    const children: number[] = [];
+    for (const [, id] of array.replace(/%[^\r\n]*/g, "").matchAll(REFERENCE)) {
+      if (this.#references + children.length > MAX_REFERENCES) break;
+      children.push(Number(id));
+      if (children.length % MATCHES_PER_STEP === 0) yield;
+    }
+    this.#add(children);
+  }
+
   #add(children: number[]): void {
+    this.#references += children.length;
+    if (this.#references > MAX_REFERENCES) return;
     const versions = this.#children.get(this.#id);
     if (versions === undefined) this.#children.set(this.#id, [children]);
     else versions.push(children);
@@ -145,6 +188,7 @@ class PageTree {
   /** The page objects or, if they are more, the leaves of the tree. */
   get pages(): number {
     let most = this.#pageObjects;
+    if (this.#references > MAX_REFERENCES) return Math.max(most, MAX_PAGES);
     for (const root of this.#roots) most = Math.max(most, this.#count(root, 0));
     return most;
   }
@@ -166,10 +210,6 @@ class PageTree {
     this.#leaves.set(id, most);
     return most;
   }
-}
-
-function referencesIn(array: string): number[] {
-  return Array.from(array.replace(/%[^\r\n]*/g, "").matchAll(REFERENCE), ([, id]) => Number(id));
 }
 
 /** Inflates an object stream, and ignores any bytes after it. Returns `undefined` if it is invalid or too long. */

@@ -4,7 +4,7 @@ import { PDF_BASE64 } from "../protocols/canonical/media.ts";
 import { type CharCodes, type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
-import { countPdfPages, type InflateBudget, inflateBudget, pagesBySize } from "./pdf_pages.ts";
+import { countPdfPages, type InflateBudget, inflateBudget, pagesBySize, type PdfPages } from "./pdf_pages.ts";
 
 /** Tokens of the vendor's text around a message, by rule of thumb. */
 export const TOKENS_PER_MESSAGE = 3;
@@ -80,7 +80,7 @@ export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPa
 const cachedJson = new WeakMap<JsonObject, string>();
 
 /** Cached page counts of PDFs. */
-const cachedPages = new WeakMap<Media, number>();
+const cachedPages = new WeakMap<Media, PdfPages>();
 
 /**
  * Writes the JSON parts of a long prompt and counts its PDF pages, with pauses. Both are cached for functions that read
@@ -146,7 +146,12 @@ export function isPdf(media: Media): boolean {
 
 /** Returns the pages of a file; 1 if it is not a PDF. They are estimated by its size if `countPages` has not run. */
 export function pagesOf(media: Media): number {
-  return media.kind === "bytes" && isPdf(media) ? cachedPages.get(media) ?? pagesBySize(media.base64) : 1;
+  return media.kind === "bytes" && isPdf(media) ? cachedPages.get(media)?.count ?? pagesBySize(media.base64) : 1;
+}
+
+/** Returns whether a file is a PDF that may have more pages than `countPages` has found. */
+export function mayHidePages(media: Media): boolean {
+  return cachedPages.get(media)?.isPartial === true;
 }
 
 /** Estimates the tokens of an image by its size in pixels. */

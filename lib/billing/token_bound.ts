@@ -15,6 +15,7 @@ import {
   formatParts,
   imageTokens,
   isPdf,
+  mayHidePages,
   mediaTokens,
   pagesOf,
   type PromptPart,
@@ -147,7 +148,7 @@ function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes:
   }
   if (modality === "image" && !isPdf(media)) return MAX_IMAGE_TOKENS;
   // A few bytes can show one picture for hours, and vendors read a picture per second.
-  if (modality === "video") return Infinity;
+  if (modality === "video" || mayHidePages(media)) return Infinity;
   const [sentBytes, unpackedBytes = 0] = [base64Bytes(media.base64), unzippedBytes(media)];
   // A text may look like an empty archive.
   const bytes = unpackedBytes > sentBytes ? unpackedBytes : sentBytes;

@@ -44,6 +44,11 @@ export function kindOf({ architecture }: Pick<Model, "architecture">): ModelKind
   return kindOfModalities(architecture.output_modalities);
 }
 
+/** Returns the most tokens of one input of an embedding or rerank model. */
+export function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "context_length">): number {
+  return embedding?.max_input_tokens ?? context_length;
+}
+
 /** Returns whether a model answers in text. */
 export function isLanguageModel(model: Model): boolean {
   return kindOf(model) === "text";

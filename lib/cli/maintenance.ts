@@ -64,8 +64,7 @@ const STEP_PAUSE_MS = 20;
 type SummedGateway = Pick<Gateway, "store" | "log">;
 
 /**
- * Updates the sums every two seconds, in steps of 2,000 entries that take a few milliseconds each. Returns a function
- * that stops it.
+ * Updates the sums every two seconds, in steps that take a few milliseconds each. Returns a function that stops it.
  */
 export function startSummingUp(current: () => SummedGateway, { roundMs = ROUND_PAUSE_MS } = {}): () => void {
   let hasEnded = false;

@@ -3,7 +3,7 @@ import { mayUse } from "../access/permissions.ts";
 import { kindOf } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Pricing } from "../catalog/price_schema.ts";
-import { type Amount, formatUsd } from "../billing/money.ts";
+import { type Amount, formatUsd, parseFactor } from "../billing/money.ts";
 import { INPUT_CLASSES, pricesOf, unitPrices } from "../billing/price.ts";
 import type { Config } from "../config.ts";
 import { MAX_AMOUNT } from "../store/entry_row.ts";
@@ -12,17 +12,18 @@ import { formatProblem } from "./problems.ts";
 /** The most tokens of an image, rounded up. */
 const MAX_IMAGE_TOKENS = 25_000;
 
+/** Factors of groups are smaller. */
+const MAX_FACTOR = 1_000n;
+
 /** Returns a problem for each model whose largest request costs more in a group than the ledger can store. */
 export function amountProblems({ models, groups }: Pick<Config, "models" | "groups">): string[] {
-  const factors = Object.values(groups).map(({ price_factor }) => price_factor);
-  const highestFactor = factors.reduce((high, factor) => Number(factor) > Number(high) ? factor : high, "0");
   return models.flatMap((model, index) => {
-    // Nearly all models are cheap enough for every group. Trying each group would take seconds with many of both.
-    if (largestCost(model, highestFactor) <= MAX_AMOUNT) return [];
+    const plainCost = largestCost(model);
+    if (plainCost * MAX_FACTOR <= MAX_AMOUNT) return [];
     for (const [name, group] of Object.entries(groups)) {
-      if (!mayUse({ group, rules: {} }, model.id)) continue;
-      const cost = largestCost(model, group.price_factor);
-      if (cost <= MAX_AMOUNT) continue;
+      const { digits, decimals } = parseFactor(group.price_factor);
+      const cost = plainCost * digits / 10n ** BigInt(decimals);
+      if (cost <= MAX_AMOUNT || !mayUse({ group, rules: {} }, model.id)) continue;
       return [
         formatProblem(
           ["models", index, "pricing"],
@@ -35,23 +36,25 @@ export function amountProblems({ models, groups }: Pick<Config, "models" | "grou
   });
 }
 
-/** Returns the cost of a full context with the longest answer, at the highest prices of any tier and time. */
-function largestCost(model: Model, factor: string): Amount {
-  const { context_length: input, top_provider } = model;
-  const output = kindOf(model) === "image" ? MAX_IMAGE_TOKENS : top_provider.max_completion_tokens;
-  const all: Pricing[] = [model.pricing, ...model.price_changes].flatMap((pricing) => [
-    pricing,
-    ...(pricing.time_windows ?? []).map((window) => window.pricing),
+/**
+ * Returns the cost of a full context with the longest answer, at the highest prices of any tier and time, without the
+ * factor of a group.
+ */
+function largestCost({ id, architecture, context_length: input, top_provider, pricing, price_changes }: Model): Amount {
+  const output = kindOf({ architecture }) === "image" ? MAX_IMAGE_TOKENS : top_provider.max_completion_tokens;
+  const all: Pricing[] = [pricing, ...price_changes].flatMap((prices) => [
+    prices,
+    ...(prices.time_windows ?? []).map((window) => window.pricing),
   ]);
-  const sheets = all.flatMap((pricing) => {
-    const { sheet, extraPrices } = pricesOf(pricing, { model: model.id, factor });
+  const sheets = all.flatMap((prices) => {
+    const { sheet, extraPrices } = pricesOf(prices, { model: id, factor: "1" });
     return extraPrices === undefined ? [sheet] : extraPrices.dearest.map((level) => level.sheet);
   });
   let highest = 0n;
   for (const sheet of sheets) {
-    const prices = unitPrices(sheet);
+    const unit = unitPrices(sheet);
     for (const name of INPUT_CLASSES) {
-      const cost = BigInt(input) * prices[name] + BigInt(output) * prices.completion;
+      const cost = BigInt(input) * unit[name] + BigInt(output) * unit.completion;
       if (cost > highest) highest = cost;
     }
   }

@@ -3,14 +3,12 @@
  */
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
-import { originOf } from "../admin/changes.ts";
-import { withoutSecrets } from "../admin/config.ts";
+import { reloadConfiguration, withoutSecrets } from "../admin/config.ts";
 import { configDifferences } from "../admin/config_differences.ts";
 import { allWarnings } from "../cli/warnings/warnings.ts";
 import type { Config } from "../config.ts";
 import type { Finding } from "../doctor/finding.ts";
 import { runChecks } from "../doctor/run_checks.ts";
-import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Cards, Moment, ShortCode, State, Table } from "./format.tsx";
@@ -115,10 +113,8 @@ function MemberValue({ value }: { value: unknown }): VNode {
 /** `POST /admin/console/configuration`: reloads the file, or runs the checks of `doctor`. */
 export function changeConfiguration(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
-    const { gateway } = context;
-    if (fields.get("action") === "doctor") return findingsPage(await runDoctor(gateway));
-    const reloaded = await gateway.reloader.reload("admin", originOf(context));
-    if (reloaded.outcome === "refused") throw new GatewayError("invalid", reloaded.problems.join("; "));
+    if (fields.get("action") === "doctor") return findingsPage(await runDoctor(context.gateway));
+    await reloadConfiguration(context);
     return `${CONSOLE}/configuration`;
   });
 }

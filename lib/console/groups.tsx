@@ -71,7 +71,7 @@ async function detailPage({ gateway, params: { group: name = "" } }: RouteContex
   const budget = (await groupBudgets(ledger, { [name]: group }, now())).get(name);
   const period = chartPeriod(now());
   const usage = await usageReport({ ledger, keys, config }, { ...period, by: "day", only: { group: name }, signal });
-  const limits = await readLimits(gateway, limitRequestsFor(`group:${name}`, group.limits));
+  const limits = await readLimits(gateway, limitRequestsFor({ type: "group", id: name }, group.limits));
   return {
     title: `Group ${name}`,
     body: (

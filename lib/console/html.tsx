@@ -251,7 +251,7 @@ function errorPage(thrown: unknown, { gateway, record, requestId }: RouteContext
     status: error.status,
     body: (
       <>
-        <p class="notice bad" role="alert">{error.message}</p>
+        {error.message.split("\n").map((line) => <p class="notice bad" role="alert">{line}</p>)}
         <p>
           <a href={CONSOLE}>Overview</a>
         </p>

@@ -12,8 +12,11 @@ export interface TokenEstimate {
 /** The estimate of a request that is not limited by tokens, or does not exist. */
 const NO_TOKENS: TokenEstimate = { input: 0, output: 0 };
 
-/** Kind of the owner of a limit. */
-export type LimitOwner = "key" | "group" | "model";
+/** The owner of a limit. */
+export interface LimitOwner {
+  type: "key" | "group" | "model";
+  id: string;
+}
 
 /**
  * Lists the limits of the key, the group and the model. A key without limits of its own has those that its group sets
@@ -29,7 +32,10 @@ export function limitRequestsOf(
     tokens: TokenEstimate;
   },
 ): LimitRequest[] {
-  return [...callerLimitRequests(caller, tokens), ...limitRequestsFor(`model:${model.id}`, model.limits, tokens)];
+  return [
+    ...callerLimitRequests(caller, tokens),
+    ...limitRequestsFor({ type: "model", id: model.id }, model.limits, tokens),
+  ];
 }
 
 /** Lists the limits of the key, which may be those that its group sets for every key, and of the group. */
@@ -38,24 +44,30 @@ export function callerLimitRequests(
   tokens: TokenEstimate = NO_TOKENS,
 ): LimitRequest[] {
   return [
-    ...limitRequestsFor(`key:${keyId}`, rules.limits ?? group.key_limits, tokens),
-    ...limitRequestsFor(`group:${groupName}`, group.limits, tokens),
+    ...limitRequestsFor({ type: "key", id: keyId }, rules.limits ?? group.key_limits, tokens),
+    ...limitRequestsFor({ type: "group", id: groupName }, group.limits, tokens),
   ];
 }
 
 /** Parses the owner of a limit from its name. */
-export function limitOwnerOf({ name }: Pick<LimitRequest, "name">): { type: LimitOwner; id: string } {
+export function limitOwnerOf({ name }: Pick<LimitRequest, "name">): LimitOwner {
   const at = name.indexOf(":");
-  return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };
+  return { type: name.slice(0, at) as LimitOwner["type"], id: name.slice(at + 1) };
 }
 
-/** Lists the limits of an owner, such as `model:acme/one`. @param tokens absent: the limits are only read */
+/** Returns whether a limit is that of a model. */
+export function isModelLimit(limitRequest: Pick<LimitRequest, "name">): boolean {
+  return limitOwnerOf(limitRequest).type === "model";
+}
+
+/** Lists the limits of an owner. @param tokens absent: the limits are only read */
 export function limitRequestsFor(
-  name: `${LimitOwner}:${string}`,
+  { type, id }: LimitOwner,
   limits: Limits | undefined,
   tokens: TokenEstimate = NO_TOKENS,
 ): LimitRequest[] {
   if (limits === undefined) return [];
+  const name = `${type}:${id}`;
   const { requests_per_minute: requests, tokens_per_minute: maxTokens, concurrency, report_only: reportOnly } = limits;
   const limitRequests: LimitRequest[] = [];
   if (requests !== undefined) limitRequests.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });

@@ -2,6 +2,7 @@
 import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonObject, scanMembers, splicePath } from "../json/mod.ts";
+import { isModelLimit } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { ResponseContext } from "../protocols/codec.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
@@ -103,7 +104,7 @@ async function admitFirst(
   return [
     admittedModel(first, { cap, limitRequests: [] }, request),
     ...payable.map((other) => {
-      const modelLimits = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
+      const modelLimits = limitRequestsFor(other, caller).filter(isModelLimit);
       return admittedModel(other, { cap, limitRequests: modelLimits }, request);
     }),
   ];

@@ -3,7 +3,7 @@ import { requireCaller } from "../access/permissions.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Amount } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
-import { limitOwnerOf, limitRequestsOf } from "../limits/limit_requests.ts";
+import { isModelLimit, limitRequestsOf } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import { admitAny } from "../request/admit_request.ts";
 import { longestMs } from "../request/targets.ts";
@@ -48,7 +48,6 @@ export function admitRetrieval<R extends RetrievalRequest>(
       forMs: longestMs([first, ...others], gateway.config),
       isWhole: true,
     });
-    const isModelLimit = (limit: LimitRequest) => limitOwnerOf(limit).type === "model";
     return [
       { ...first, limitRequests: [] },
       ...payable.map((other) => ({ ...other, limitRequests: limitsOf(other).filter(isModelLimit) })),

@@ -1,5 +1,6 @@
 /** Measures requests for limits and budgets, and counts the usage that an upstream does not report. */
 import { Buffer } from "node:buffer";
+import { inputLimit } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { tokensOfBytes } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
@@ -25,11 +26,6 @@ export interface RetrievalSize {
   maxTokens: number;
   /** Maximum number of searches that can be billed; 0 for embeddings. */
   maxSearches: number;
-}
-
-/** Returns the most tokens of one input at a model. */
-function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "context_length">): number {
-  return embedding?.max_input_tokens ?? context_length;
 }
 
 /** Returns the most tokens of an input. Byte-level tokenizers make at most one token per byte. */

@@ -34,6 +34,11 @@ export class TargetHealth {
    * keys.
    */
   #failedTrial: string | undefined;
+  /**
+   * True if the target certainly fails for all keys: it cannot be reached, or a trial of a key without earlier failures
+   * has failed. While it is false, the requests of the failing keys may be the cause, even if these keys are several.
+   */
+  #isConfirmed = false;
 
   /** @param windowMs how long an outcome counts, in milliseconds */
   constructor({ upstream, model, row }: TargetKey, windowMs: number) {
@@ -47,8 +52,26 @@ export class TargetHealth {
     const keyScope = this.clients.byKey.get(key);
     return {
       coolMs: Math.max(0, this.all.coolUntil - now, (keyScope?.coolUntil ?? 0) - now),
-      openMs: Math.max(this.all.breaker.waitMs(now, key, early), keyScope?.breaker.waitMs(now, key, early) ?? 0),
+      openMs: Math.max(this.#waitMs(key, { now, early }), keyScope?.breaker.waitMs(now, key, early) ?? 0),
     };
+  }
+
+  /**
+   * Returns how long a request of a key must wait for the breaker for all keys, in milliseconds. While only some keys
+   * are known to fail, the others need not wait for the end of the open time: a trial of one of them decides.
+   */
+  #waitMs(key: string, { now, early }: { now: number; early?: boolean | undefined }): number {
+    const { breaker } = this.all;
+    if (!breaker.isOpen || this.#isConfirmed) return breaker.waitMs(now, key, early);
+    const ms = breaker.waitMs(now, key, early || this.#isBlameless(key, now));
+    // The trial decides within the open time, as a rule.
+    return breaker.until > now ? Math.min(ms, breaker.until - now) : ms;
+  }
+
+  /** Returns true if no request of a key has failed recently. */
+  #isBlameless(key: string, now: number): boolean {
+    const failures = this.clients.byKey.get(key)?.outcomes.read(now).failures ?? 0;
+    return failures === 0 && this.streak.of(key) === 0;
   }
 
   /** Lets a request pass. May be called only if `waits` returns zeros. */
@@ -110,7 +133,10 @@ export class TargetHealth {
     if (!scope.close(permit.tickets[kind] ?? NO_TICKET, now)) return false;
     // If the answer of the trial breaks off, the closed breaker counts that.
     permit.tickets = { ...permit.tickets, [kind]: scope.breaker.enter(now, permit.key) };
-    if (scope === this.all) this.#failedTrial = undefined;
+    if (scope === this.all) {
+      this.#failedTrial = undefined;
+      this.#isConfirmed = false;
+    }
     this.#connectFailures = 0;
     this.streak = new FailureStreak();
     this.#endedStreak = undefined;
@@ -130,6 +156,7 @@ export class TargetHealth {
   ): { reopened: BreakerScope[]; suspects: BreakerScope[] } {
     const { key, tickets } = permit;
     const { breaker } = this.all;
+    if (breaker.isTrial(tickets.all) && this.#isBlameless(key, now)) this.#isConfirmed = true;
     const keyScope = this.clients.findOrAdd(key, now);
     const reopened: BreakerScope[] = [];
     const wasOpen = breaker.isOpen;
@@ -175,7 +202,11 @@ export class TargetHealth {
   /** Returns true if the target fails too often even without the key with the most failures, or cannot be reached. */
   #isBadForAll(now: number, options: BreakerOptions): boolean {
     const { consecutiveFailures, connectFailures } = options;
-    if (this.#connectFailures >= connectFailures || this.streak.withoutWorstKey >= consecutiveFailures) return true;
+    if (this.#connectFailures >= connectFailures) {
+      this.#isConfirmed = true;
+      return true;
+    }
+    if (this.streak.withoutWorstKey >= consecutiveFailures) return true;
     const all = this.all.outcomes.read(now);
     if (!isBadShare(all, options)) return false;
     const worst = this.clients.readWorst(now);

@@ -87,7 +87,7 @@ async function readBudgets({ config: { groups }, ledger, now }: Gateway): Promis
 /** Reads the limits of all groups, the most used first. */
 async function readLimits({ config: { groups }, limiter }: Gateway): Promise<GroupAllowance[]> {
   const limitRequests = Object.entries(groups).flatMap(([name, { limits }]) =>
-    limitRequestsFor(`group:${name}`, limits)
+    limitRequestsFor({ type: "group", id: name }, limits)
   );
   if (limitRequests.length === 0) return [];
   const statuses = await limiter.statuses(limitRequests);

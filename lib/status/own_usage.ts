@@ -95,7 +95,7 @@ async function ownLimits({ limiter, now, catalog }: Gateway, caller: Caller): Pr
   const models = catalog.models.filter((model) => mayUse(caller, model.id) && !isExpired(model, now()));
   const limitRequests = [
     ...callerLimitRequests(caller),
-    ...models.flatMap(({ id, limits }) => limitRequestsFor(`model:${id}`, limits)),
+    ...models.flatMap(({ id, limits }) => limitRequestsFor({ type: "model", id }, limits)),
   ].filter(({ reportOnly }) => !reportOnly);
   if (limitRequests.length === 0) return [];
   const statuses = await limiter.statuses(limitRequests);

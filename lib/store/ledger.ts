@@ -294,8 +294,8 @@ export interface LedgerStore {
   /** Returns how far the sums that are made in the background have come. */
   sumsHead(): Promise<SumsHead>;
   /**
-   * Adds the next 2,000 entries to the sums that are made in the background, if there are as many. Returns true if as
-   * many remain.
+   * Adds some of the next 2,000 entries to the sums that are made in the background, if there are as many. Returns true
+   * if there are more to add.
    */
   sumUp(): Promise<boolean>;
   /** Finds the first entries in an order. May reject with the signal's reason if it is aborted. */
@@ -317,10 +317,10 @@ export interface LedgerStore {
   /**
    * Deletes a few of the oldest entries from before a day, and a few sums of end users in periods that ended before it.
    * Sums per day stay. Returns true if more remain.
-   * @param today entries of later days, whose clock was ahead, are deleted with the older ones that follow; absent: each
-   * entry is deleted by its own day
+   * @param today entries of later days, whose clock was ahead, are deleted with the older ones that follow;
+   * `Infinity`: each entry is deleted by its own day
    */
-  prune(beforeDay: number, today?: number): Promise<boolean>;
+  prune(beforeDay: number, today: number): Promise<boolean>;
   /** Returns the summary of the pruned entries. */
   start(): Promise<LedgerStart>;
 }

@@ -243,7 +243,8 @@ export function translatedFeed(
     for (const frame of frames) restoreAll(reader.push(frame), events);
     if (ended) restoreAll(reader.end(), events);
     const isTooLong = textLength > MAX_ANSWER_TEXT || length > MAX_ANSWER_LENGTH;
-    if (isTooLong && events.at(-1)?.type !== "finish") {
+    const last = events.at(-1)?.type;
+    if (isTooLong && last !== "finish" && last !== "error") {
       const error = new GatewayError("upstream", "The model's answer is too long", { fault: "oversized" });
       events.push({ type: "error", error });
     }

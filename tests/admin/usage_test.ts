@@ -141,7 +141,7 @@ Deno.test("by upstream, lines are per model and day, and pruned days are rejecte
   // An upstream that is configured and has no requests.
   assertEquals((await ask(gateway, "GET /usage?by=upstream&upstream=embedded")).body.lines, []);
 
-  while (await ledger.prune(Date.parse("2026-03-02") / 86_400_000));
+  while (await ledger.prune(Date.parse("2026-03-02") / 86_400_000, Infinity));
   assertEquals(errorOf(await ask(gateway, `GET /usage?by=upstream&since=2026-03-01&${until}`)), [
     400,
     "since",

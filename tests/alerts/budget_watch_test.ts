@@ -136,6 +136,16 @@ Deno.test("BudgetWatch starts with the last hour, and repeats a failed check", a
   assertEquals(await world.check(), ["ci 100% 60", "(ci 80% 60)", "(ci 50% 60)", "team 50% 60"]);
 });
 
+Deno.test("BudgetWatch starts with the last entries, however long ago they arrived and in any order", async () => {
+  const afterOutage = await watched();
+  await afterOutage.charge("60", "team", EVENING - 5 * 60 * 60_000);
+  assertEquals(await afterOutage.check(), ["ci 100% 60", "(ci 80% 60)", "(ci 50% 60)", "team 50% 60"]);
+  const outOfOrder = await watched();
+  await outOfOrder.charge("5", "team", EVENING - 20 * 60_000);
+  await outOfOrder.charge("1", "free", EVENING - 30 * 60_000);
+  assertEquals(await outOfOrder.check(), ["ci 50% 5"]);
+});
+
 Deno.test("end users have thresholds of their own, also where their budget refuses them; invented ones have none", async () => {
   const world = await watched();
   const keyId = world.key.id;

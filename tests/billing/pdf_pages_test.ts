@@ -5,10 +5,17 @@ import { countPdfPages, inflateBudget, pagesBySize } from "../../lib/billing/pdf
 import { runToEnd } from "../../lib/scheduler.ts";
 import { workedMs } from "../support/turns.ts";
 
+function base64Of(...parts: (string | Uint8Array)[]): string {
+  return Buffer.concat(parts.map((part) => Buffer.from(part))).toString("base64");
+}
+
 function pages(...parts: (string | Uint8Array)[]): number {
-  return runToEnd(
-    countPdfPages(Buffer.concat(parts.map((part) => Buffer.from(part))).toString("base64"), inflateBudget()),
-  );
+  return runToEnd(countPdfPages(base64Of(...parts), inflateBudget())).count;
+}
+
+/** Number of pauses of a count. */
+function pauses(...parts: (string | Uint8Array)[]): number {
+  return [...countPdfPages(base64Of(...parts), inflateBudget())].length;
 }
 
 /** Page objects as in a file, and their parent node. */
@@ -117,7 +124,35 @@ Deno.test("countPdfPages() estimates by size if no page is found, and never fail
   assertEquals(pages(bomb), pagesBySize(Buffer.from(bomb).toString("base64")));
   const budget = inflateBudget();
   const bombs = Buffer.concat(Array(20).fill(bomb)).toString("base64");
-  assertEquals(runToEnd(countPdfPages(bombs, budget)), pagesBySize(bombs));
+  assertEquals(runToEnd(countPdfPages(bombs, budget)).count, pagesBySize(bombs));
   assert(budget.bytes <= 0);
-  assertEquals(runToEnd(countPdfPages("!!!!", inflateBudget())), 1);
+  assertEquals(runToEnd(countPdfPages("!!!!", inflateBudget())).count, 1);
+});
+
+Deno.test("countPdfPages() says whether a file may have more pages", () => {
+  const isPartial = (...parts: (string | Uint8Array)[]) =>
+    runToEnd(countPdfPages(base64Of(...parts), inflateBudget())).isPartial;
+  assertEquals([isPartial(objects(3)), isPartial(objectStream("<</Type/Page>>"), objectStream("<<>>"))], [
+    false,
+    false,
+  ]);
+  // No page, an unreadable stream, one that is too long, and one with too many objects.
+  assertEquals([isPartial("x"), isPartial(objects(1), "<</Type /ObjStm>>\nstream\n", "no deflate")], [true, true]);
+  assertEquals(isPartial(objects(1), objectStream("<</A 1>>".repeat(200_000))), true);
+  assertEquals(isPartial(objects(1), packedTree(...Array(9_000).fill("1"))), true);
+});
+
+Deno.test("countPdfPages() pauses after a bounded number of objects, and charges for them", () => {
+  for (const text of ["/Type/Page", "1 0 obj[1 0 R]", "/Pages 1 0 R", "1 0 R "]) {
+    const count = Math.ceil(500_000 / text.length);
+    const array = text === "1 0 R " ? "1 0 obj[" : "";
+    assert(pauses(array, text.repeat(count)) >= Math.floor(count / 1_000), text);
+  }
+  // A file of 7 KB that inflates to 70,000 objects.
+  const short = objectStream("1 0 obj[1 0 R]".repeat(70_000));
+  const budget = inflateBudget();
+  runToEnd(countPdfPages(base64Of(short), budget));
+  assert(inflateBudget().bytes - budget.bytes >= 70_000 * 64, `${budget.bytes}`);
+  // More references than any document has count as the most pages.
+  assertEquals(pages("/Pages 1 0 R", "1 0 obj[".padEnd(1_800_000, "2 0 R ")), 10_000);
 });

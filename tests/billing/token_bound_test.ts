@@ -100,6 +100,13 @@ Deno.test("tokenBound() counts the pages of a PDF of any declared type", async (
   }
 });
 
+Deno.test("tokenBound() bounds a PDF whose pages are hidden by the context alone", async () => {
+  const base64 = btoa("%PDF-1.7\n<</Type/Page>>\n<</Type/ObjStm>>\nstream\nencrypted");
+  const sent = prompt([{ type: "media", media: { kind: "bytes", mediaType: "application/pdf", base64 } }]);
+  await countPages(sent);
+  assertEquals(tokenBound(sent, { ...MODEL, context_length: 10_000_000 }).input, 10_000_000);
+});
+
 /** An archive with two files, of 60,000 and 6,000 letters. */
 const ARCHIVE = "UEsDBBQAAAAIAAAAIQCSieKyTAAAAGDqAAARAAAAd29yZC9kb2N1bWVudC54bWztwTEBAAAAwqCs61/CGh5AAQAAAAAAAAAAAAAA" +
   "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHwZUEsDBBQAAAAIAAAAIQCff76JGAAAAHAXAAAB" +

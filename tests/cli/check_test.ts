@@ -162,6 +162,32 @@ Deno.test("each warning names the member and what to do", () => {
       ['groups.team.budget.usd: 0.37 USD do not cover the largest request to "acme/one", which costs up to 0.38 USD'],
     ],
     [
+      {
+        models: [model({
+          architecture: { output_modalities: ["embeddings"] },
+          embedding: { dimensions: 2, max_input_tokens: 500 },
+          pricing: { prompt: "0.001", completion: "0" },
+          targets: [{ upstream: "embedded", model: "embed" }],
+        })],
+        groups: { team: { models: ["acme/*"], budget: { usd: "0.49" }, key_budget: { usd: "0.5" } } },
+      },
+      ['groups.team.budget.usd: 0.49 USD do not cover the longest input of "acme/one", which costs up to 0.5 USD'],
+    ],
+    [
+      {
+        models: [model({
+          architecture: { output_modalities: ["rerank"] },
+          pricing: { prompt: "0", completion: "0", request: "0.002" },
+          targets: [{ upstream: "embedded", model: "rerank" }],
+        })],
+        groups: { team: { models: ["acme/*"], budget: { usd: "0.001" }, key_budget: { usd: "0.002" } } },
+      },
+      [
+        "groups.team.budget.usd: 0.001 USD do not cover a search with the longest document at " +
+        '"acme/one", which costs up to 0.002 USD',
+      ],
+    ],
+    [
       { groups: { team: {} }, keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
       ['keys[0].group: It is in "default", which may do everything'],
     ],

@@ -21,7 +21,7 @@ async function pruneAt(
   const ledger = {
     ...store.ledger,
     async prune(beforeDay: number) {
-      const isMore = await (prune?.() ?? store.ledger.prune(beforeDay));
+      const isMore = await (prune?.() ?? store.ledger.prune(beforeDay, Infinity));
       if (!isMore) end();
       return isMore;
     },

@@ -1,10 +1,13 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startReloadable } from "../e2e/reload/reloadable_gateway.ts";
+import { ConfigError } from "../../lib/config.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { ConfigStoreError, createReloader } from "../../lib/config/reloader.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { inFolder } from "../store/in_folder.ts";
 import { startGateway } from "../support/gateway.ts";
-import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { signedIn } from "./browser.ts";
 
 const ADMIN = { admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } } };
@@ -40,6 +43,28 @@ Deno.test("the page shows what a reload would change or why it is refused, and t
   assertStringIncludes(differences(refused), "The file cannot be used:");
   assert(!refused.includes("<script>") && refused.includes("&lt;script>"));
   for (const hidden of Object.values(SECRETS)) assert(!(secret + refused).includes(hidden));
+});
+
+Deno.test("a reload that is refused has the status of the admin API", async () => {
+  const env = new Map(Object.entries(SECRETS));
+  const first = { config: parseConfig(ADMIN, (name) => env.get(name)), path: "sluice.jsonc" };
+  let error: Error = new ConfigError(["groups.a: wrong", "groups.b: <wrong>"]);
+  const reloader = createReloader({
+    first,
+    load: () => Promise.reject(error),
+    apply() {},
+    now: Date.now,
+    log() {},
+  });
+  await using gateway = startKeyed(ADMIN, { reloader });
+  const browser = await signedIn(gateway, ADMIN_KEY);
+  const invalid = await browser.post("/configuration", { action: "reload" });
+  assertEquals(invalid.status, 400);
+  assertStringIncludes(invalid.html, "groups.a: wrong</p>");
+  error = new ConfigStoreError("The store is out of reach");
+  const away = await browser.post("/configuration", { action: "reload" });
+  assertEquals(away.status, 503);
+  assertStringIncludes(away.html, "The store is out of reach");
 });
 
 Deno.test("the page shows the warnings of check", async () => {

@@ -124,7 +124,7 @@ Deno.test("the overview says from when single requests are stored, and still sho
   const day = 86_400_000;
   const { ledger } = gateway.store;
   await ledger.append([entryOf({ id: "old", at: now - 2 * day }), entryOf({ id: "new", at: now })]);
-  while (await ledger.prune(Math.floor(now / day)));
+  while (await ledger.prune(Math.floor(now / day), Infinity));
   const browser = new Browser(gateway);
   await browser.signIn(ADMIN_KEY);
   const { status, html } = await browser.get("?by=upstream&period=7d");

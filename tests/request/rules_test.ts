@@ -3,6 +3,7 @@ import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported
 import type { ContentBlock, Prompt, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { anthropicError } from "../../lib/protocols/error_bodies.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { assistant, call, promptOf, result, user } from "../protocols/canonical/messages.ts";
@@ -224,4 +225,47 @@ Deno.test("checkModelRules() refuses addresses in closed networks, in media and 
   }
   assertEquals(allows("http://10.2.0.1/x.png", ["10.2.0.0/16"]), true);
   assertEquals(allows("https://example.com/x.png", []), true);
+});
+
+Deno.test("checkModelRules() refuses everything but bytes and public addresses in parts of one vendor", () => {
+  const audio = (data: string): ContentBlock => ({
+    type: "vendor_specific",
+    from: "chat",
+    value: { type: "input_audio", input_audio: { data, format: "wav" } },
+  });
+  const screenshot = (url: Json): ContentBlock => ({
+    type: "vendor_specific",
+    from: "responses",
+    value: { type: "computer_call_output", output: { type: "computer_screenshot", image_url: url } },
+  });
+  const page = (source: JsonObject): ContentBlock => ({
+    type: "vendor_specific",
+    from: "messages",
+    value: {
+      type: "web_fetch_tool_result",
+      content: { type: "web_fetch_result", content: { type: "document", source } },
+    },
+  });
+  const allows = (block: ContentBlock) => check(promptOf([user(block)]), {})[0] === "ok";
+  const closed = [
+    "file:///etc/passwd",
+    "FILE:///etc/passwd",
+    "gs://bucket/x",
+    "ftp://example.com/x.png",
+    "ht\ttp://169.254.169.254/x.png",
+    "jar:http://169.254.169.254!/x.png",
+    "//169.254.169.254/x.png",
+    "./x.png",
+  ];
+  for (const url of closed) {
+    assertEquals([audio(url), screenshot(url), screenshot({ url })].map(allows), [false, false, false], url);
+  }
+  for (const url of ["data:image/png;base64,AAAA", "DATA:,x", "https://example.com/x.png"]) {
+    assertEquals([audio(url), screenshot(url), screenshot({ url })].map(allows), [true, true, true], url);
+  }
+  for (const data of ["", "UklGRg==", "UklG\nRg==", "-_-_"]) assertEquals(allows(audio(data)), true, data);
+  assertEquals([screenshot(null), screenshot("")].map(allows), [true, true]);
+  // The text of a page is not an address.
+  const text = { type: "text", media_type: "text/plain", data: "file: a page. http://127.0.0.1/ is this machine" };
+  assertEquals([page(text), page({ type: "url", url: "file:///etc/passwd" })].map(allows), [true, false]);
 });

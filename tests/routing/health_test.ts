@@ -338,13 +338,13 @@ Deno.test("failures open the breaker for all keys if they would without any sing
     [Object.fromEntries(Array.from({ length: 5 }, (_, index) => [`k${index}`, 1])), false],
   ];
   for (const [counts, opens] of cases) {
-    const { health, send } = clocked();
+    const { send, changes } = clocked();
     for (const [key, count] of Object.entries(counts)) send(by(key, one), count, FAILURE);
-    assertEquals(health.acquirePermit(by("other", one)).granted, !opens, JSON.stringify(counts));
+    assertEquals(changes.some(({ scope }) => scope === "model"), opens, JSON.stringify(counts));
   }
   // By the share of failures: that of k1 is worse, that of k2 decides.
-  const { health, send } = clocked();
-  const isOut = () => !health.acquirePermit(by("other", one)).granted;
+  const { send, changes } = clocked();
+  const isOut = () => changes.some(({ scope }) => scope === "model");
   for (let round = 0; round < 4; round++) {
     send(by("k1", one), 2, FAILURE);
     send(by("k2", one), 1, FAILURE);
@@ -354,6 +354,47 @@ Deno.test("failures open the breaker for all keys if they would without any sing
   assertEquals(isOut(), false);
   send(by("k2", one), 1, FAILURE);
   assertEquals(isOut(), true);
+});
+
+Deno.test("keys that fail together cannot take the target from a key without failures", () => {
+  const one = permitRequest(place("a"));
+  const { health, send, pass, state } = clocked();
+  const attack = () => {
+    for (let time = 0; time < 5; time++) {
+      for (const key of ["k1", "k2"]) {
+        const admission = health.acquirePermit(by(key, one));
+        if (admission.granted) health.report(admission.permit, FAILURE);
+      }
+    }
+  };
+  for (let round = 0; round < 20; round++) {
+    attack();
+    // Only the first request of several at once is a trial; the others wait no longer than the open time.
+    const admission = health.acquirePermit(by("good", one));
+    assert(admission.granted, `round ${round}: ${JSON.stringify(admission)}`);
+    const [, waitMs = 0] = waitOf(health.acquirePermit(by("good", one))) ?? [];
+    assert(waitMs <= 15_000, String(waitMs));
+    health.report(admission.permit, SUCCESS);
+    send(by("good", one), 1, SUCCESS);
+    pass(1_000);
+  }
+  assertEquals(health.acquirePermit(by("k1", one)).granted, false);
+  assertEquals(state(one.target), "open");
+});
+
+Deno.test("a failed trial of a key without failures keeps the breaker open for all keys", () => {
+  const one = permitRequest(place("a"));
+  const { health, send, pass } = clocked();
+  for (let number = 0; number < 6; number++) send(by(`k${number}`, one), 1, FAILURE);
+  assertEquals(waitOf(health.acquirePermit(by("k1", one))), ["open", 5_000]);
+  send(by("first", one), 1, FAILURE);
+  assertEquals(waitOf(health.acquirePermit(by("second", one))), ["open", 5_000]);
+  pass(5_000);
+  send(by("second", one), 1, SUCCESS);
+  // Closed and opened again, it may be the keys' fault again.
+  for (let number = 0; number < 6; number++) send(by(`k${number}`, one), 1, FAILURE);
+  assertEquals(waitOf(health.acquirePermit(by("k1", one))), ["open", 10_000]);
+  assertEquals(health.acquirePermit(by("third", one)).granted, true);
 });
 
 Deno.test("of two keys with equally many failures the one with fewer requests is the worse", () => {

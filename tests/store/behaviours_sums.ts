@@ -197,7 +197,7 @@ async function live(history: History): Promise<void> {
     if (random.chance(0.5)) { while (await ledger.sumUp()); }
     if (random.chance(0.2)) {
       const before = DAY + random.below(DAYS);
-      while (await ledger.prune(before));
+      while (await ledger.prune(before, Infinity));
       const start = await ledger.start();
       history.gone = start.seq;
       history.goneDay = start.day;
@@ -215,7 +215,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     const random = seeded(5);
     const entries = Array.from({ length: 700 }, (_, index) => anyEntry(random, `e${index}`));
     await ledger.append(entries.sort((one, other) => one.at - other.at));
-    while (await ledger.prune(DAY + DAYS));
+    while (await ledger.prune(DAY + DAYS, Infinity));
     assertEquals((await ledger.start()).seq, 700);
     const query = { since: DAY * DAY_MS, until: (DAY + DAYS) * DAY_MS, by: "model", thenBy: "day" } as const;
     assertEquals(await ledger.usage(query), await expectedSums(entries, query));

@@ -5,6 +5,7 @@ import { translatedFeed } from "../../lib/upstreams/answer_feeds.ts";
 import { runForKey } from "../../lib/scheduler.ts";
 import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
 import type { EventFeed } from "../../lib/upstreams/upstream.ts";
+import { GatewayError } from "../../lib/errors.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { callOf } from "./embedded/prompts.ts";
 
@@ -80,6 +81,21 @@ Deno.test("an answer that has more text than any model writes is cut", async () 
     }
   }
   assertEquals(length, 17_000_000);
+});
+
+Deno.test("an answer that fails has one error, even if it is also too long", async () => {
+  const error = new GatewayError("upstream", "Overheated");
+  const feed = feedOf(() => "data: 1\n\n", {
+    reader: {
+      push: () => [{ type: "delta", index: 0, text: "x".repeat(17_000_000) }, { type: "error", error }],
+      end: () => [],
+    },
+  });
+  const ends: ReplyEvent[] = [];
+  for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
+    ends.push(...events.filter(({ type }) => type !== "delta"));
+  }
+  assertEquals(ends, [{ type: "error", error }]);
 });
 
 Deno.test("an answer whose signatures are too long is cut, even while they are held back", async () => {

@@ -13,7 +13,6 @@ export async function requireEntries(
   ledger: Pick<LedgerStore, "start">,
   { since, until, by }: Period & { by: string },
 ): Promise<void> {
-  // -1 if no entry was pruned.
   const { day: prunedDay, ahead = [] } = await ledger.start();
   const first = dayOf(since);
   const last = dayOf(until - 1);
@@ -24,7 +23,8 @@ export async function requireEntries(
       dayName(lastAhead + 1),
     );
   }
-  if (first > prunedDay) return;
+  // -1 if no entry was pruned.
+  if (prunedDay < 0 || first > prunedDay) return;
   const from = dayName(prunedDay + 1);
   throw new PrunedEntriesError(`Cannot sum up by ${by}: single requests are kept from ${from} on`, from);
 }

@@ -1,7 +1,7 @@
 /** Warnings about limits and budgets that are too small for a single request. */
 import { mayUse } from "../../access/permissions.ts";
-import { createCatalog, kindOf, pricingAt } from "../../catalog/catalog.ts";
-import type { Limits, Model } from "../../catalog/model.ts";
+import { createCatalog, inputLimit, kindOf, pricingAt } from "../../catalog/catalog.ts";
+import type { Limits, Model, ModelKind } from "../../catalog/model.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { outputTokens } from "../../billing/image_tokens.ts";
@@ -83,27 +83,43 @@ function budgetWarnings(
   { path, models, factor, now }: OwnerScope & Pick<LimitOwner, "factor"> & { now: number },
 ): Warning[] {
   if (budget === undefined) return [];
-  let dearest: { id: string; cost: Amount } | undefined;
+  let dearest: { model: Model; cost: Amount } | undefined;
   for (const model of models) {
     const cost = timesFactor(maxCost(model, now), parseFactor(factor));
-    if (dearest === undefined || cost > dearest.cost) dearest = { id: model.id, cost };
+    if (dearest === undefined || cost > dearest.cost) dearest = { model, cost };
   }
   if (dearest === undefined || parseUsd(budget.usd) >= dearest.cost) return [];
   return [
     warning(
       pathText([...path, "usd"]),
-      `${budget.usd} USD do not cover the largest request to "${dearest.id}", which costs up to ` +
+      `${budget.usd} USD do not cover ${LARGEST[kindOf(dearest.model)]} "${dearest.model.id}", which costs up to ` +
         `${formatUsd(dearest.cost)} USD: raise it, or remove the model`,
     ),
   ];
 }
 
-/** Returns the cost of a full context with the longest answer, or of one image of the usual size. */
+/** Names of the request that `maxCost` computes the cost of. */
+const LARGEST: Readonly<Record<ModelKind, string>> = {
+  text: "the largest request to",
+  image: "an image of",
+  embedding: "the longest input of",
+  rerank: "a search with the longest document at",
+  other: "the largest request to",
+};
+
+/**
+ * Returns the cost of a full context with the longest answer, of one image of the usual size, or of one input of the
+ * greatest length.
+ */
 function maxCost(model: Model, now: number): Amount {
   const { context_tiers = [], ...prices } = pricingAt(model, now);
-  if (kindOf(model) === "image") return costOf(outputTokens(USUAL_IMAGE), prices.completion);
-  const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);
-  const input = model.context_length - output;
+  const kind = kindOf(model);
+  if (kind === "image") return costOf(outputTokens(USUAL_IMAGE), prices.completion);
+  // These models write no tokens.
+  const isRetrieval = kind === "embedding" || kind === "rerank";
+  const output = isRetrieval ? 0 : Math.min(model.top_provider.max_completion_tokens, model.context_length);
+  const input = isRetrieval ? inputLimit(model) : model.context_length - output;
   const { prompt, completion } = context_tiers.findLast(({ above }) => input > above) ?? prices;
-  return costOf(input, prompt) + costOf(output, completion);
+  const search = kind === "rerank" ? costOf(1, prices.request ?? "0") : 0n;
+  return costOf(input, prompt) + costOf(output, completion) + search;
 }

@@ -49,9 +49,13 @@ interface NamedAddress {
 /** Depth to which parts are searched: the part, its output, and the list in it. */
 const ADDRESS_LEVELS = 3;
 
+/** Beginning of sound that must be base64. Longer addresses are opened by no host. */
+const MAX_ADDRESS_START = 4_096;
+
 /**
  * Returns the addresses that a vendor may open: members named `…_url`, audio (`data`), which some hosts fetch, and the
- * images (`source`) in a document of the messages protocol.
+ * images (`source`) in a document of the messages protocol. Whatever is not bytes counts, because hosts differ in what
+ * they open: some read files of their own disk.
  */
 export function addressesIn(value: JsonObject): NamedAddress[] {
   const addresses: NamedAddress[] = [];
@@ -68,14 +72,21 @@ function findAddresses(value: Json[] | JsonObject, levels: number, addresses: Na
   }
   for (const name in value) {
     const inner = value[name];
-    if (typeof inner === "string") {
-      if ((name === "data" || name.endsWith("_url")) && /^\s*https?:/i.test(inner)) {
-        addresses.push({ name, url: inner });
-      }
-    } else if (name === "source" && isObject(inner) && typeof inner.url === "string") {
-      if (!/^data:/i.test(inner.url)) addresses.push({ name, url: inner.url });
-    } else if (levels > 1 && (isObject(inner) || Array.isArray(inner))) findAddresses(inner, levels - 1, addresses);
+    const url = addressOf(name, inner);
+    if (url !== undefined) addresses.push({ name, url });
+    else if (name !== "source" && levels > 1 && (isObject(inner) || Array.isArray(inner))) {
+      findAddresses(inner, levels - 1, addresses);
+    }
   }
+}
+
+/** Returns the address in a member; undefined if there is none. The `data` of a `source` is bytes or text. */
+function addressOf(name: string, value: Json | undefined): string | undefined {
+  const isUrl = name.endsWith("_url");
+  const url = (isUrl || name === "source") && isObject(value) ? value.url : value;
+  if (typeof url !== "string" || url === "" || /^\s*data:/i.test(url)) return undefined;
+  if (name === "data") return /[^A-Za-z0-9+/=_\s-]/.test(url.slice(0, MAX_ADDRESS_START)) ? url : undefined;
+  return isUrl || isObject(value) ? url : undefined;
 }
 
 /** Returns media as one URL: a `data:` URL for bytes. */

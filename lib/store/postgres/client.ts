@@ -228,6 +228,7 @@ export async function migrate(
   if (from === MIGRATIONS.length) return undefined;
   if (from > 0) migrating?.({ from, to: MIGRATIONS.length });
   return await sql.begin(async (tx) => {
+    await endWithConnection(tx);
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
     // This comes first, because it makes the server refresh its catalog cache, which may lack a table that another node
     // has just created.
@@ -239,6 +240,15 @@ export async function migrate(
     await tx`INSERT INTO sluice_shape VALUES (${MIGRATIONS.length})`;
     return version === 0 ? undefined : { from: version, to: MIGRATIONS.length };
   });
+}
+
+/**
+ * Makes the server end the transaction within a second after this process was killed. Otherwise it would run a long
+ * step to its end before it notices, and the next start would wait for that. Servers before Postgres 14 and those on
+ * some systems cannot do it.
+ */
+async function endWithConnection(tx: postgres.TransactionSql<{ bigint: bigint }>): Promise<void> {
+  await tx.savepoint((part) => part`SET LOCAL client_connection_check_interval = 1000`).catch(() => {});
 }
 
 /** Checks the tables that are only read. @throws {Error} if another version has made them */

@@ -145,7 +145,7 @@ export function openPostgresLedger(
       return Number(head?.seq ?? 0);
     },
     days: (since, enough = Infinity) => readDays(reports, since, enough),
-    async prune(beforeDay, today = Infinity) {
+    async prune(beforeDay, today) {
       const lastDay = Math.min(today, Number.MAX_SAFE_INTEGER);
       const [row] = await retryConflicts(() =>
         reports<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${lastDay}, ${PRUNED_PER_CALL}) AS gone`

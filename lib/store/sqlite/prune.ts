@@ -32,7 +32,7 @@ export function openPruning(
     users: Pick<UserSumRows, "prune">;
     summing: () => Pick<Summing, "sumUpTo" | "prune">;
   },
-): (beforeDay: number, today?: number) => Promise<boolean> {
+): (beforeDay: number, today: number) => Promise<boolean> {
   const oldest = db.prepare("SELECT seq, at, check_sum FROM entries WHERE seq > ? ORDER BY seq LIMIT ?");
   // One of these entries is later than the ones above, if there is any such entry.
   const lastOld = db.prepare(
@@ -60,7 +60,7 @@ export function openPruning(
     return old.length;
   }
 
-  return async (beforeDay, today = Infinity) => {
+  return async (beforeDay, today) => {
     // The first call prepares temporary tables, which must not happen within a transaction.
     const sums = summing();
     const pruned = await whenFree(() => atomically(db, () => pruneEntries(beforeDay, today)));

@@ -8,14 +8,23 @@ import type { SheetRows } from "./ledger_rows.ts";
 
 /** Sums that one call deletes, and that are read between two pauses. */
 const SUMS_PER_CALL = 500;
-/** Sums per hour that are deleted with each block: more than a block of entries can have made. */
-const HOUR_SUMS_PER_BLOCK = 2 * BLOCK;
+/** Sums per hour that are deleted for each entry that is added: more than it can have made. */
+const HOUR_SUMS_PER_ENTRY = 2;
+
+/**
+ * Entries of the first step, and of the shortest one, and the time in milliseconds that a step should take: it blocks
+ * the process. Entries with many tags or different end users take longer than others.
+ */
+const FIRST_STEP = 250;
+const SHORTEST_STEP = 125;
+const STEP_MS = 20;
 
 /** Makes and prunes sums. All calls must be within a transaction that writes. */
 export interface Summing {
   head(): SumsHead;
   /**
-   * Adds the next block of entries to the sums, if all of them exist. Returns true if the block after it is complete.
+   * Adds a part of the next block of entries to the sums, if the whole block exists. Returns true if there is more to
+   * add.
    */
   sumUp(lastSeq: number): boolean;
   /** Adds all entries up to a seq, which must exist, to the sums. */
@@ -33,8 +42,15 @@ export function prepareSumsHead(db: DatabaseSync): () => SumsHead {
   };
 }
 
-/** Prepares making sums of a migrated database. Creates temporary tables. */
-export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): Summing {
+/**
+ * Prepares making sums of a migrated database. Creates temporary tables.
+ * @param monotonic milliseconds
+ */
+export function openSumming(
+  db: DatabaseSync,
+  sheets: Pick<SheetRows, "all">,
+  monotonic: () => number = () => performance.now(),
+): Summing {
   const head = prepareSumsHead(db);
   const add = prepareAdd(db, sheets);
   const move = db.prepare("UPDATE sums_head SET seq = ?, first_hour = ?");
@@ -46,6 +62,8 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
   const pruneBlocks = db.prepare(
     `DELETE FROM entry_blocks WHERE block = (SELECT min(block) FROM entry_blocks) AND block < ?`,
   );
+
+  let stepEntries = FIRST_STEP;
 
   function sumRange(from: number, to: number): void {
     const { firstDay, firstHour } = head();
@@ -59,8 +77,13 @@ export function openSumming(db: DatabaseSync, sheets: Pick<SheetRows, "all">): S
       const { seq } = head();
       const end = endOfBlock(seq);
       if (end > lastSeq) return false;
-      sumRange(seq, end);
-      return endOfBlock(end) <= lastSeq;
+      const to = Math.min(seq + stepEntries, end);
+      const startedAt = monotonic();
+      sumRange(seq, to);
+      const tookMs = monotonic() - startedAt;
+      if (tookMs > STEP_MS) stepEntries = Math.max(SHORTEST_STEP, stepEntries / 2);
+      else if (tookMs < STEP_MS / 2) stepEntries = Math.min(BLOCK, stepEntries * 2);
+      return to < end || endOfBlock(end) <= lastSeq;
     },
     sumUpTo(targetSeq) {
       for (let { seq } = head(); seq < targetSeq;) {
@@ -112,7 +135,7 @@ function prepareAdd(
   const key = [SUM_TABLES.hours.step, ...SUM_TABLES.hours.names].join(", ");
   const removeHours = db.prepare(
     `DELETE FROM upstream_hours WHERE (${key}) IN (
-       SELECT ${key} FROM upstream_hours WHERE hour < ? LIMIT ${HOUR_SUMS_PER_BLOCK})`,
+       SELECT ${key} FROM upstream_hours WHERE hour < ? LIMIT ?)`,
   );
   const blocks = db.prepare(addingBlocks(blockSelect(), { least: "min", most: "max" }));
   const clear = db.prepare("DELETE FROM block_sums");
@@ -125,7 +148,7 @@ function prepareAdd(
     users.run(firstUserDay);
     blocks.run();
     clear.run();
-    removeHours.run(keptHour);
+    removeHours.run(keptHour, HOUR_SUMS_PER_ENTRY * (to - from));
     return keptHour;
   };
 }

@@ -17,8 +17,18 @@ const IMAGE_START = /"b64_json"\s*:\s*"/;
 /** Characters at the end of a text in which an image may begin that continues in the next text. */
 const TAIL_LENGTH = 64;
 
-/** Incremental reader of one JSON text. The images are its members `b64_json`. */
+/** Depth of the members of an answer, and of those of an item of its member `data`. */
+const TOP_DEPTH = 1;
+const ITEM_DEPTH = 3;
+
+/**
+ * Incremental reader of one JSON text. Its images are members `b64_json`: that of an event, or those of the items in
+ * the member `data` of an answer. Other members with this name, such as those of images that the host repeats from the
+ * request, are removed.
+ */
 export class ImageCutter {
+  readonly #isEvent: boolean;
+  readonly #position = new JsonPosition();
   readonly #rest: string[] = [];
   #restLength = 0;
   /** The end of the last text outside images. It is searched again with the next text. */
@@ -26,6 +36,11 @@ export class ImageCutter {
   #image: string[] | undefined;
   #imageLength = 0;
   #count = 0;
+
+  /** @param of `event`: a streamed event; `answer`: a whole answer */
+  constructor(of: "event" | "answer") {
+    this.#isEvent = of === "event";
+  }
 
   /** Reads the next text. @returns the images that end in it @throws {GatewayError} `upstream` above a limit */
   push(text: string): RawImage[] {
@@ -45,7 +60,7 @@ export class ImageCutter {
       this.#image.push(left.slice(0, end));
       left = left.slice(end);
       if (quote < 0) break;
-      finished.push(this.#image);
+      if (this.#isWanted()) finished.push(this.#image);
       this.#image = undefined;
       this.#imageLength = 0;
     }
@@ -77,11 +92,49 @@ export class ImageCutter {
     return text.slice(kept);
   }
 
+  /** Returns whether the current member `b64_json` is an image of the answer. */
+  #isWanted(): boolean {
+    const { depth, name } = this.#position;
+    return this.#isEvent ? depth === TOP_DEPTH : depth === ITEM_DEPTH && name === "data";
+  }
+
   #keep(text: string): void {
     this.#restLength += text.length;
     if (this.#restLength > MAX_REST_LENGTH) {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: too long");
     }
     this.#rest.push(text);
+    this.#position.push(text);
+  }
+}
+
+/** The position in an incomplete JSON text. */
+class JsonPosition {
+  /** Number of open objects and arrays. */
+  depth = 0;
+  /** The last string at the top level: within a value, the name of its member. */
+  name = "";
+  #isInString = false;
+  #isEscaped = false;
+
+  /** Reads the next text. */
+  push(text: string): void {
+    for (const char of text) {
+      if (this.#isInString) this.#readInString(char);
+      else if (char === '"') {
+        this.#isInString = true;
+        if (this.depth === TOP_DEPTH) this.name = "";
+      } else if (char === "{" || char === "[") this.depth++;
+      else if (char === "}" || char === "]") this.depth--;
+    }
+  }
+
+  #readInString(char: string): void {
+    if (char === '"' && !this.#isEscaped) {
+      this.#isInString = false;
+      return;
+    }
+    this.#isEscaped = char === "\\" && !this.#isEscaped;
+    if (this.depth === TOP_DEPTH) this.name += char;
   }
 }

@@ -58,7 +58,7 @@ async function* withUsage(incoming: Incoming): AsyncGenerator<SentImage> {
 
 /** Yields the images of a whole answer. @returns the answer without its images */
 async function* readWhole(incoming: Incoming): AsyncGenerator<SentImage, JsonObject> {
-  const cutter = new ImageCutter();
+  const cutter = new ImageCutter("answer");
   for await (const text of texts(incoming)) {
     for (const raw of cutter.push(text)) yield { type: "image", raw };
   }
@@ -95,7 +95,7 @@ async function* readStream(incoming: Incoming): AsyncGenerator<SentImage> {
  */
 function* readEvent(data: string, eventName: string | undefined): Generator<SentImage> {
   if (data === "[DONE]") return;
-  const cutter = new ImageCutter();
+  const cutter = new ImageCutter("event");
   const [raw] = cutter.push(data);
   const event = cutter.end();
   if (!isObject(event)) return;

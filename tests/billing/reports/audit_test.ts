@@ -257,9 +257,9 @@ Deno.test("auditLedger() runs while entries are pruned, and reports sums without
   const entries = someEntries(3000).sort((a, b) => a.at - b.at);
   await ledger.append(entries);
   const sums = (await ledger.days(0)).length;
-  const whole = await auditLedger(ledger, { pause: async () => void await ledger.prune(dayOf(DAY_ONE) + 1) });
+  const whole = await auditLedger(ledger, { pause: async () => void await ledger.prune(dayOf(DAY_ONE) + 1, Infinity) });
   assertEquals([whole.ok, whole.checked.day_sums], [true, sums]);
-  while (await ledger.prune(dayOf(DAY_ONE) + 1));
+  while (await ledger.prune(dayOf(DAY_ONE) + 1, Infinity));
   const { ok, checked, differences } = await auditLedger(ledger);
   assertEquals([ok, differences], [true, []]);
   assertEquals(checked.day_sums + checked.day_sums_alone, sums);
@@ -274,7 +274,7 @@ Deno.test("auditLedger() restarts if pruning overtakes it", async () => {
     ...ledger,
     async start() {
       const start = await ledger.start();
-      if (isFirst) { while (await ledger.prune(dayOf(DAY_ONE) + 1)); }
+      if (isFirst) { while (await ledger.prune(dayOf(DAY_ONE) + 1, Infinity)); }
       isFirst = false;
       return start;
     },
@@ -311,7 +311,7 @@ Deno.test("auditLedger() reports an invalid start of the ledger", async () => {
     assertEquals([kinds(report), report.checked.entries], [["start"], 700], JSON.stringify(start));
   }
   const pruned = await ledgerOf(3000);
-  while (await pruned.prune(dayOf(DAY_ONE) + 1));
+  while (await pruned.prune(dayOf(DAY_ONE) + 1, Infinity));
   const later = { ...await pruned.start(), day: dayOf(DAY_ONE) + 2 };
   assertEquals(kinds(await auditLedger({ ...pruned, start: () => Promise.resolve(later) })), ["start"]);
 });

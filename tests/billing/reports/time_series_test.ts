@@ -59,7 +59,7 @@ Deno.test("readTimeSeries() counts every request once, in its step and group", a
 Deno.test("readTimeSeries() shows days with pruned entries, but not their hours", async () => {
   const { ledger } = openMemoryStore();
   await ledger.append([entryOf({ id: "old", at: DAY_ONE }), entryOf({ id: "new", at: NOW })]);
-  while (await ledger.prune(DAY_ONE / DAY_MS + 1));
+  while (await ledger.prune(DAY_ONE / DAY_MS + 1, Infinity));
   const query = { now: NOW, length: 1, by: "model", limit: 5 } as const;
   assertEquals((await readTimeSeries(ledger, { ...query, unit: "day", count: 3 })).total.requests, 2);
   await assertRejects(() => readTimeSeries(ledger, { ...query, unit: "hour", count: 72 }), PrunedEntriesError);

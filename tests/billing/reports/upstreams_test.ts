@@ -129,7 +129,7 @@ Deno.test("sumUpstreams() rejects a period with pruned entries, and says from wh
     entryOf({ id: "a" }),
     entryOf({ id: "b", at: DAY_ONE + DAY_MS }),
   ]);
-  while (await ledger.prune(FIRST_DAY + 1));
+  while (await ledger.prune(FIRST_DAY + 1, Infinity));
   const config = configOf({});
   const { message, from } = await assertRejects(
     () => sumUpstreams({ ledger, config }, WHOLE),
@@ -175,7 +175,7 @@ Deno.test("sumUpstreams() rejects a period whose entries are pruned while it rea
     start: ledger.start,
     entriesWithin: ledger.entriesWithin,
     async upstreamDays(query: Parameters<typeof ledger.upstreamDays>[0]) {
-      while (await ledger.prune(FIRST_DAY + 1));
+      while (await ledger.prune(FIRST_DAY + 1, Infinity));
       return await ledger.upstreamDays(query);
     },
   };

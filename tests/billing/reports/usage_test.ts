@@ -206,7 +206,7 @@ Deno.test("usageReport() by user and tag reads single entries, and counts each r
   assertEquals(await lines("user,tag", { tag: "web" }), [[["ann", "web", 2], ["ann", "beta", 1], ["", "web", 1]], 3]);
   assertEquals(await lines("model", { user: "ann" }), [[["acme/one", undefined, 2]], 2]);
   assertEquals(await lines("tag,user", { user: "nobody" }), [[], 0]);
-  while (await ledger.prune(DAY_ONE / DAY_MS + 1));
+  while (await ledger.prune(DAY_ONE / DAY_MS + 1, Infinity));
   for (
     const query of [readGroupings("user"), readGroupings("day,tag"), { by: "key" as const, only: { user: "ann" } }]
   ) {

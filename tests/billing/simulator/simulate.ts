@@ -305,7 +305,7 @@ class World {
     if (this.#process.ledger.queued > 0) return;
     const open = [...this.#live, ...await ledger.holds()].map(({ at }) => dayOf(at));
     const before = Math.min(...open, dayOf(this.#clock.now()));
-    while (await ledger.prune(before));
+    while (await ledger.prune(before, Infinity));
   }
 
   async #check(): Promise<void> {

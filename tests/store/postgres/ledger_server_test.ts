@@ -161,7 +161,7 @@ Deno.test(
         ]);
         // An entry that was pruned is not lost.
         assertEquals(reports, 1);
-        while (await one.prune(DAY + 1));
+        while (await one.prune(DAY + 1, Infinity));
         assertEquals([await other.append([entry({ id: "g" })]), await one.append([entry({ id: "h" })])], [[true], [
           true,
         ]]);

@@ -105,6 +105,48 @@ postgresTest("openPostgresStore() migrates completely or not at all, and never f
   await (await openPostgresStore(old, { readOnly: true })).close();
 });
 
+postgresTest("a migration whose process was killed ends at once, and the next start makes it", async () => {
+  await using database = await freshDatabase();
+  const url = new Secret(database.url);
+  const [server] = await ask<{ version: number }>(url, "SELECT current_setting('server_version_num')::int AS version");
+  // Older servers only notice it at the end of a step.
+  if (server === undefined || server.version < 140_000) return;
+  const version = MIGRATIONS.findLastIndex((step) => step.includes("ALTER TABLE ledger_start"));
+  await ask(url, MIGRATIONS.slice(0, version).join("\n"));
+  await ask(url, `CREATE TABLE sluice_shape (version integer); INSERT INTO sluice_shape VALUES (${version})`);
+  // The lock makes the next step wait.
+  const blocking = connect(url, 1);
+  const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+  const { promise: over, resolve: release } = Promise.withResolvers<void>();
+  const holding = blocking.begin(async (tx) => {
+    await tx`SET LOCAL idle_in_transaction_session_timeout = 0`;
+    await tx`LOCK TABLE ledger_start`;
+    lock();
+    await over;
+  });
+  await locked;
+  const running = async () => {
+    const [row] = await ask<{ count: number }>(
+      url,
+      `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'relation'`,
+    );
+    return row?.count;
+  };
+  const program = new URL("killed_start.ts", import.meta.url).pathname;
+  const args = ["run", "--allow-all", "--no-check", program, database.url];
+  const killed = new Deno.Command(Deno.execPath(), { args, stdout: "null", stderr: "null" }).spawn();
+  await until("the start of the step", async () => await running() === 1);
+  killed.kill("SIGKILL");
+  await killed.status;
+  await until("the end of the step", async () => await running() === 0);
+  release();
+  await holding;
+  await blocking.end();
+  const facts: Migrated[] = [];
+  await (await openPostgresStore(url, { migrated: (each) => void facts.push(each) })).close();
+  assertEquals(facts, [{ from: version, to: MIGRATIONS.length }]);
+});
+
 postgresTest("openPostgresStore() explains why it cannot open a database, without a password", async () => {
   await using database = await freshDatabase();
   const { host } = new URL(database.url);

@@ -106,7 +106,7 @@ Deno.test("the SQLite ledger can be read by others, but written only by its owne
     await assertRejects(() => guest.ledger.expire(1), Error, words);
     assertEquals(await guest.keys.add(key()), true);
     assertEquals((await owner.keys.list()).length, 1);
-    while (await guest.ledger.prune(DAY + 1));
+    while (await guest.ledger.prune(DAY + 1, Infinity));
     await owner.ledger.append([entry({ id: "next" })]);
     assertEquals((await readChain(owner.ledger)).map(({ seq }) => seq), [4]);
     await guest.close();
@@ -132,7 +132,7 @@ Deno.test("the SQLite ledger sums a snapshot while old entries are pruned", () =
     const pruned = (async () => {
       // From here on the pruning is in progress.
       await new Promise((resolve) => setTimeout(resolve, 0));
-      while (await store.ledger.prune(DAY + 3));
+      while (await store.ledger.prune(DAY + 3, Infinity));
     })();
     const [first, second] = await Promise.all(calls);
     // A day whose entries are being pruned counts completely: no day yet, the first one, or also the last one.
@@ -444,7 +444,7 @@ Deno.test("entries wait in the background while another process writes", () =>
     let ticks = 0;
     const ticking = setInterval(() => ticks++, 1);
     const appending = [store.ledger.append([entry({ id: "a" })]), store.ledger.append([entry({ id: "b" })])];
-    const pruning = store.ledger.prune(0);
+    const pruning = store.ledger.prune(0, Infinity);
     await until("turns of the event loop", () => ticks > 3);
     assertEquals((await store.ledger.find("a")) ?? "not yet", "not yet");
     other.exec("ROLLBACK");
@@ -519,7 +519,7 @@ Deno.test("entries are small, and pruning returns their space", async () => {
 
     const before = (await Deno.stat(`${folder}/${FILE}`)).size;
     let calls = 0;
-    while (await store.ledger.prune(DAY + 1)) assert(calls++ < 2000);
+    while (await store.ledger.prune(DAY + 1, Infinity)) assert(calls++ < 2000);
     await store.close();
     assertLess((await Deno.stat(`${folder}/${FILE}`)).size, before * 0.4);
     const next = openSqliteStore(`${folder}/${FILE}`, { own: true });

@@ -23,6 +23,12 @@ overEach("A whole answer's images come in its order, whatever else is in it", as
       `"b64_json" : "${png(0)}","y":[1]} ],"usage":{"total_tokens":7}}`,
       1,
     ],
+    [
+      "images that are not of the answer",
+      `{"b64_json":"${png(7)}","input":[{"b64_json":"${png(8)}"}],"data":[{"mask":{"b64_json":"${png(9)}"},` +
+      `"b64_json":"${png(0)}"}]}`,
+      1,
+    ],
   ];
   for (const [about, text, n] of cases) {
     for (const size of [1, 2, 3, 7, 64, 100_000]) {
@@ -38,7 +44,7 @@ Deno.test("A text cut at any place gives the same images and the same rest", () 
   const text = '{"a":"\\"","data":[{"b64_json":"QUJD","index":1},{"b64_json":""},{"url":"u"}],"z":["b64_json",null]}';
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
-      const cutter = new ImageCutter();
+      const cutter = new ImageCutter("answer");
       const parts = [text.slice(0, first), text.slice(first, second), text.slice(second)];
       const raw = parts.flatMap((part) => cutter.push(part)).map((pieces) => pieces.join(""));
       assertEquals(raw, ["QUJD", ""]);
@@ -112,6 +118,12 @@ overEach("A stream's previews and images are passed on", async () => {
     ["a preview that cannot be read", 1, () => events(partial("%%", {}), completed(png(1))), [
       { type: "image", index: 0, base64: png(1) },
     ]],
+    [
+      "images that are not of the event",
+      1,
+      () => events({ input: { b64_json: png(9) }, ...completed(png(1)) }),
+      [{ type: "image", index: 0, base64: png(1) }],
+    ],
     ["a whole answer instead", 2, () => images(png(1), png(2)), [
       { type: "image", index: 0, base64: png(1) },
       { type: "image", index: 1, base64: png(2) },
@@ -221,6 +233,6 @@ function inPieces(bytes: Uint8Array<ArrayBuffer>, size: number): ReadableStream<
 Deno.test("A long event without an image is refused before all of it is read", () => {
   const event = `{"type":"${"x".repeat(100_000_000)}`;
   const started = workedMs();
-  assertThrows(() => new ImageCutter().push(event), GatewayError, "too long");
+  assertThrows(() => new ImageCutter("answer").push(event), GatewayError, "too long");
   assert(workedMs() - started < 700);
 });
