@@ -2,7 +2,7 @@
  * Names the fault behind a network or disk error, such as "connection refused". Logs and clients get these names
  * instead of the runtime's messages, which may contain a prompt or a key.
  */
-import { nameOf } from "./errors.ts";
+import { messageOf, nameOf } from "./errors.ts";
 
 /** Faults by patterns of error names, codes and messages. The first pattern that matches counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
@@ -84,8 +84,9 @@ export function describeFailure(thrown: unknown): { cause: string; code?: string
 /** Returns the message of an error and of its cause, in one line. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const { message, cause } = error;
-  const text = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+  const message = messageOf(error);
+  const { cause } = error;
+  const text = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${messageOf(cause)}` : message;
   return text.replaceAll(/\s+/g, " ");
 }
 

@@ -232,9 +232,15 @@ export function toGatewayError(thrown: unknown): GatewayError {
   return new GatewayError("internal", "The gateway failed to answer this request", { cause: thrown });
 }
 
+/** Deno's text about a file that a compiled executable may not use, with advice for whoever compiles it. */
+const DENIED_FILE = /^Requires (read|write) access to (".*?"), specify the required permissions during compilation/;
+
 /** Returns the message of a thrown value, for the operator only. It may contain a prompt or a key. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  if (!(thrown instanceof Error)) return String(thrown);
+  const [, access, path] = DENIED_FILE.exec(thrown.message) ?? [];
+  if (access === undefined) return thrown.message;
+  return `this executable may not ${access} ${path}: keep its files below ./data or /var/lib/sluice`;
 }
 
 /** Returns the name of a thrown value, for the log, where its message must not be: it may contain a prompt or a key. */

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { describeCause, faultOf, pathOf } from "../lib/causes.ts";
+import { describeCause, faultOf, pathOf, reasonOf } from "../lib/causes.ts";
 import { Dialer } from "../lib/http1/mod.ts";
 import { addressPolicy } from "../lib/upstreams/address_guard.ts";
 import { oneModel, startGateway } from "./support/gateway.ts";
@@ -118,4 +118,14 @@ Deno.test("faultOf() tells a locked database from a damaged one", async () => {
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("reasonOf() says where an executable may keep files, instead of how to compile it", () => {
+  const advice = "specify the required permissions during compilation using `deno compile --allow-read`";
+  const error = new Deno.errors.NotCapable(`Requires read access to "/backup/a.db", ${advice}`);
+  const reason = 'this executable may not read "/backup/a.db": keep its files below ./data or /var/lib/sluice';
+  assertEquals(reasonOf(error), reason);
+  assertEquals(reasonOf(new Error("failed", { cause: error })), `failed: ${reason}`);
+  const other = 'Requires net access to "db:1", run again with the --allow-net flag';
+  assertEquals(reasonOf(new Deno.errors.NotCapable(other)), other);
 });

@@ -70,7 +70,11 @@ export function requireFile(address: StoreAddress): string {
     );
   }
   const { path } = address;
-  if (!fileExists(path)) throw new StoreError(`Cannot read the store "${path}": there is no such file`);
+  if (!fileExists(path)) {
+    throw new StoreError(
+      `Cannot read the store "${path}": there is no such file; start the gateway once, or set --config or --store`,
+    );
+  }
   return path;
 }
 

@@ -150,7 +150,7 @@ function listedName(name: string, { vendor, listed }: { vendor: string; listed: 
   if (id !== undefined) return id;
   const matches = listed.some(({ row }) => mayUse({ group: { models: [name] }, rules: {} }, row.id));
   if (name.includes("*") && matches) return name;
-  throw new UsageError(`"${name}" is not in the catalog's models of ${vendor}; see "sluice models list"`);
+  throw new UsageError(`"${name}" is not in the catalog's models of ${vendor}, which "sluice models list" shows`);
 }
 
 /** Returns a model of a vendor that the catalog does not have. A name without a vendor gets that of the upstream. */

@@ -72,7 +72,7 @@ function cellsOf({ vendor, date, row }: CatalogModel): string[] {
 function show({ models }: CatalogSnapshot, id: string): number {
   const model = models.find(({ row }) => row.id === id);
   if (model === undefined) {
-    writeErr(`"${id}" is not in the catalog; "sluice models list" shows it\n`);
+    writeErr(`"${id}" is not in the catalog; see the ids in "sluice models list"\n`);
     return 1;
   }
   writeOut(jsonText(model));

@@ -110,7 +110,7 @@ class JsoncParser {
     const members = new Map<string, Json>();
     this.#at++;
     for (let more = this.#peek() !== "}"; more; more = this.#hasNext("}")) {
-      if (this.#peek() !== '"') this.#fail('Expected the name of a member in "…"');
+      if (this.#peek() !== '"') this.#fail("Expected the name of a member in double quotes");
       const start = this.#at;
       const name = this.#readString();
       if (members.has(name)) this.#fail(`The member "${name}" appears twice`, start);

@@ -56,9 +56,7 @@ export async function checkStoreFiles(
     const denied = error instanceof Deno.errors.NotCapable;
     notes.error(
       `"${folder}" cannot be read: ${reasonOf(error)}`,
-      denied
-        ? "This executable may only use ./data and /var/lib/sluice: keep the store there"
-        : "Give the user who runs the gateway read and write permission",
+      denied ? "Set store to such a path" : "Give the user who runs the gateway read and write permission",
     );
   }
   return notes.found;

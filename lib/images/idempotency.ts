@@ -86,7 +86,8 @@ interface PendingAnswer {
 /** Result of a lookup: a stored answer, this node's claim, or the hash of the request that another node has claimed. */
 type LookupResult = { answer: AnswerRecord } | { claim: HeldClaim } | { otherHash: string };
 
-type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
+/** Gets an answer. The signal aborts when no client waits for it any more; `undefined`: there is none. */
+type AnswerMaker = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
 
 const MAX_WAITING = 32;
 const MAX_ANSWERS = 20_000;
@@ -166,7 +167,7 @@ export class Idempotency {
       } else if (lookup !== undefined) {
         await abortable(lookup, signal);
       } else {
-        answer = await this.#first(name, request);
+        answer = await this.#startOrReplay(name, request);
       }
       if (answer !== undefined) return answer;
     }
@@ -183,7 +184,8 @@ export class Idempotency {
     await this.#recorder.close();
   }
 
-  #start(name: string, requestHash: string, make: Make): PendingAnswer {
+  /** Begins to get an answer, which further requests with the key wait for. */
+  #addPending(name: string, requestHash: string, make: AnswerMaker): PendingAnswer {
     const controller = new AbortController();
     const entry: PendingAnswer = {
       requestHash,
@@ -275,7 +277,7 @@ export class Idempotency {
   }
 
   /** Does the work under a claim, and releases the claim once the answer is stored. */
-  async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
+  async #workUnderClaim(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
       await this.#recorder.store(claim, answer);
@@ -306,8 +308,8 @@ export class Idempotency {
   }
 
   /** Chooses how to get the answer: do the work, wait for another node, or read a stored answer. */
-  #begin(result: LookupResult, request: RepeatableRequest): Make {
-    if ("claim" in result) return (stop) => this.#make(request, { claim: result.claim, stop });
+  #makerFor(result: LookupResult, request: RepeatableRequest): AnswerMaker {
+    if ("claim" in result) return (stop) => this.#workUnderClaim(request, { claim: result.claim, stop });
     const hash = "answer" in result ? result.answer.requestHash : result.otherHash;
     if (hash !== request.requestHash) throw otherRequest();
     if ("otherHash" in result) return (stop) => this.#awaitOtherNode(request, stop);
@@ -319,7 +321,7 @@ export class Idempotency {
    * the key find an entry in `#lookups` or `#pending`.
    * @returns `undefined` if another node has done the work, or given it up
    */
-  async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
+  async #startOrReplay(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
     const lookupDone = Promise.withResolvers<void>();
     this.#lookups.set(name, lookupDone.promise);
@@ -329,7 +331,7 @@ export class Idempotency {
       const result = await abortable(lookup, signal);
       signal.throwIfAborted();
       answer = this.#wait(
-        this.#start(name, requestHash, this.#begin(result, request)),
+        this.#addPending(name, requestHash, this.#makerFor(result, request)),
         signal,
         "otherHash" in result ? this.#waitMs : undefined,
       );

@@ -67,7 +67,10 @@ Deno.test({
 Deno.test("backup never overwrites a file, and requires a store", () =>
   inFolder(async (folder) => {
     const missing = await run(["backup", "copy.db"], { folder });
-    assertEquals([missing.code, missing.err], [1, 'Cannot read the store "./data/sluice.db": there is no such file\n']);
+    assertEquals([missing.code, missing.err], [
+      1,
+      'Cannot read the store "./data/sluice.db": there is no such file; start the gateway once, or set --config or --store\n',
+    ]);
     assertEquals((await run(["keys", "add", "ci"], { folder })).code, 0);
     await Deno.writeTextFile(`${folder}/copy.db`, "mine");
     const refused = await run(["backup", "copy.db"], { folder });

@@ -28,7 +28,7 @@ Deno.test("models list and show print the dated facts of the release, and which 
     assertEquals(shown, models.find(({ row }) => row.id === "openai/o3"));
     const unknown = await run(["models", "show", "openai/gpt-99"], { folder });
     assertEquals([unknown.code, unknown.out], [1, ""]);
-    assertStringIncludes(unknown.err, '"openai/gpt-99" is not in the catalog');
+    assertStringIncludes(unknown.err, '"openai/gpt-99" is not in the catalog; see the ids in "sluice models list"');
   }));
 
 Deno.test("models diff, models import and check show different prices, and change nothing", () =>

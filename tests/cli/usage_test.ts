@@ -102,7 +102,7 @@ Deno.test("usage reports errors in one line, and creates no store", () =>
       [["--today", "--month", "2026-10"], 2, "Expected one of --month, --last-month, --today and --yesterday"],
       [["--today", "--since", "1d"], 2, "Cannot use a named period together with a beginning or an end"],
       [["--json", "--csv"], 2, "Expected --json or --csv, not both"],
-      [[], 1, 'Cannot read the store "./data/sluice.db": there is no such file'],
+      [[], 1, 'Cannot read the store "./data/sluice.db": there is no such file; start the gateway once'],
       [["--store", "memory:"], 1, 'Cannot read the store: it is "memory:"'],
     ];
     for (const [flags, code, line] of cases) {

@@ -61,7 +61,7 @@ Deno.test("loadConfig() uses SLUICE_CONFIG_TEXT if no file is named", async () =
   assertEquals(await seen({ env, flags: { config: "a.jsonc" } }), [4, "a.jsonc", undefined]);
   assertEquals(await seen({ env: { ...env, SLUICE_CONFIG: "a.jsonc" } }), [4, "a.jsonc", undefined]);
   assertEquals(await problems({ env: { SLUICE_CONFIG_TEXT: '{\n  "listen": {,}\n}' } }), [
-    'SLUICE_CONFIG_TEXT:2:14: Expected the name of a member in "…"',
+    "SLUICE_CONFIG_TEXT:2:14: Expected the name of a member in double quotes",
   ]);
 });
 
@@ -164,7 +164,7 @@ Deno.test("loadConfig() shows no part of an invalid address", async () => {
 
 Deno.test("loadConfig() reports the position of an error in the file's text", async () => {
   assertEquals(await problems({ files: { "sluice.jsonc": '{\n  "listen": {,}\n}' } }), [
-    'sluice.jsonc:2:14: Expected the name of a member in "…"',
+    "sluice.jsonc:2:14: Expected the name of a member in double quotes",
   ]);
 });
 
