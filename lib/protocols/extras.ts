@@ -210,6 +210,23 @@ export function usualName(name: string): string {
   return UNUSUAL_CHARACTER.test(name) ? name.toLowerCase().replaceAll("\u017f", "s") : name;
 }
 
+/**
+ * Returns the name among known ones that a server may read instead of this one: as `usualName`, or with underscores
+ * where servers that read protocol buffers as JSON also accept capitals; undefined if there is none or it is the same.
+ */
+export function respelled(name: string, isKnown: (name: string) => boolean): string | undefined {
+  const usual = usualName(name);
+  if (usual === name) return undefined;
+  if (isKnown(usual)) return usual;
+  const separated = usualName(name.replace(/[A-Z]/g, "_$&"));
+  return isKnown(separated) ? separated : undefined;
+}
+
+/** Returns the usual name of a tool's member; the same name if it is no unusual spelling of one. */
+export function toolMemberOf(name: string): string {
+  return respelled(name, (known) => TOOL_MEMBERS.has(known)) ?? name;
+}
+
 /** Returns the paths of a tool's members with unusual spellings. Tools of a namespace are checked separately. */
 export function spellingsInTool(value: Json | undefined, path: JsonPath = []): JsonPath[] {
   if (Array.isArray(value)) return value.flatMap((item, index) => spellingsInTool(item, [...path, index]));
@@ -217,8 +234,7 @@ export function spellingsInTool(value: Json | undefined, path: JsonPath = []): J
   const spellings: JsonPath[] = [];
   for (const name in value) {
     const inner = value[name];
-    const usual = usualName(name);
-    if (usual !== name && TOOL_MEMBERS.has(usual)) spellings.push([...path, name]);
+    if (toolMemberOf(name) !== name) spellings.push([...path, name]);
     else if (typeof inner === "object" && !OWN_NAMES.has(name) && (name !== "tools" || value.type !== "namespace")) {
       for (const spelling of spellingsInTool(inner, [...path, name])) spellings.push(spelling);
     }

@@ -8,7 +8,7 @@ import {
   type ExtrasTable,
   spellingsInTool,
   stateInTool,
-  usualName,
+  toolMemberOf,
 } from "../protocols/extras.ts";
 import type { BodyEdits } from "./body_edits.ts";
 import type { ExtraPermissions } from "./extra_permissions.ts";
@@ -73,7 +73,7 @@ export class ToolScreening {
     const [spelling] = spellingsInTool(tool);
     if (spelling !== undefined) {
       const name = String(spelling.at(-1));
-      throw spellingError(`${param}.${name}`, usualName(name));
+      throw spellingError(`${param}.${name}`, toolMemberOf(name));
     }
     const extra = extraOfTool(tool, this.#table);
     if (extra === undefined) return;
@@ -111,7 +111,7 @@ export class ToolScreening {
       const spellings = spellingsInTool(entry);
       for (const spelling of spellings) {
         const name = String(spelling.at(-1));
-        this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
+        this.#permissions.dropSpelling(`tools.${name}`, toolMemberOf(name));
         list.cuts.push([index, ...spelling]);
       }
       const tool = spellings.length === 0 ? entry : withoutPaths(entry, spellings);

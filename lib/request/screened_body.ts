@@ -7,7 +7,7 @@
 import type { Model } from "../catalog/model.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { ClientPermissions, Codec } from "../protocols/codec.ts";
-import { asksForSomething, extraOfMember, namesState, OWN_NAMES, usualName } from "../protocols/extras.ts";
+import { asksForSomething, extraOfMember, namesState, OWN_NAMES, respelled, usualName } from "../protocols/extras.ts";
 import { headOf, type JsonBody } from "../server/parse_body.ts";
 import { BodyEdits } from "./body_edits.ts";
 import { ExtraPermissions, type ExtrasCaller } from "./extra_permissions.ts";
@@ -82,11 +82,11 @@ export class ScreenedBody implements ClientPermissions {
   }
 
   #screenSpelling(name: string): void {
-    const usual = usualName(name);
     const { schema, extras } = this.#codec;
-    if (!Object.hasOwn(schema.shape, usual) && !Object.hasOwn(extras.members, usual) && !ROUTING_MEMBERS.has(usual)) {
-      return;
-    }
+    const usual = respelled(name, (known) => {
+      return Object.hasOwn(schema.shape, known) || Object.hasOwn(extras.members, known) || ROUTING_MEMBERS.has(known);
+    });
+    if (usual === undefined) return;
     this.permissions.dropSpelling(name, usual);
     this.#edits.remove(name);
   }

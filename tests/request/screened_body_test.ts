@@ -182,6 +182,15 @@ const CASES: readonly Case[] = [
   dropped("responses", '"Tools":[{"type":"web_search"}]', ["Tools"]),
   dropped("chat", '"Model":"dear","MODELS":["dear"],"Provider":{}', ["Model", "MODELS", "Provider"]),
   dropped("chat", '"Max_Tokens":99999,"N":50', ["Max_Tokens", "N"]),
+  // Servers that read protocol buffers as JSON.
+  dropped("chat", '"serviceTier":"priority","maxTokens":99999,"webSearchOptions":{}', [
+    "serviceTier",
+    "maxTokens",
+    "webSearchOptions",
+  ]),
+  dropped("chat", '"extra_Body":{"n":9},"extraBody":{"n":9}', ["extra_Body", "extraBody"]),
+  dropped("responses", '"toolChoice":"none","maxOutputTokens":9', ["toolChoice", "maxOutputTokens"]),
+  dropped("messages", '"mcpServers":[{"type":"url"}],"maxTokens":5', ["mcpServers", "maxTokens"]),
   dropped("chat", '"\u017fervice_tier":"priority"', ["%C5%BFervice_tier"]),
   dropped("responses", '"tool\\u017f":[{"type":"web_search"}]', ["tool%C5%BF"]),
   dropped("messages", '"\u017fpeed":"fast","top_\u212a":5', ["%C5%BFpeed", "top_%E2%84%AA"]),
@@ -208,6 +217,12 @@ const CASES: readonly Case[] = [
       '{"type":"web_search_20250305","name":"s","Name":1}]',
     dropped: ["tools.Type", "tools.Name", "tools.web_search_20250305"],
     left: '"tools":[{"name":"f","input_schema":{"Type":1},"input_examples":[{"Name":1}]}]',
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"function","name":"f","parameters":{"serverUrl":1},"serverUrl":"http://a","ownName":1}]',
+    dropped: ["tools.serverUrl"],
+    left: '"tools":[{"type":"function","name":"f","parameters":{"serverUrl":1},"ownName":1}]',
   },
   refused("chat", '"Model":"dear","provider":{"require_parameters":true}', "Model"),
   {

@@ -67,11 +67,14 @@ export async function readTimeSeries(
   const { unit, by, limit, signal } = query;
   const steps = timeSteps(query);
   const [since, until] = [steps[0]?.since ?? query.now, steps.at(-1)?.until ?? query.now];
-  if (unit !== "day" || by === "upstream") {
-    await requireEntries(ledger, { since, until, by: unit === "day" ? "upstream" : unit });
-  }
+  const needed = unit !== "day" || by === "upstream"
+    ? { since, until, by: unit === "day" ? "upstream" : unit }
+    : undefined;
+  if (needed !== undefined) await requireEntries(ledger, needed);
   const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();
+  // Checked again, because entries may be pruned during the reading.
+  if (needed !== undefined) await requireEntries(ledger, needed);
   const totals = new Map<string, SumFigures>();
   for (const sum of sums) addFigures(figuresOf(totals, sum.name), sum);
   const highestCost = [...totals].sort(byCost).slice(0, limit).map(([name]) => name);

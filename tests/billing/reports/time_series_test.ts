@@ -69,6 +69,20 @@ Deno.test("readTimeSeries() shows days with pruned entries, but not their hours"
   );
 });
 
+Deno.test("readTimeSeries() rejects a period whose entries are pruned while it reads", async () => {
+  const { ledger } = openMemoryStore();
+  await ledger.append([entryOf({ id: "old", at: DAY_ONE }), entryOf({ id: "new", at: NOW })]);
+  const pruned = {
+    start: ledger.start,
+    async usage(query: Parameters<typeof ledger.usage>[0]) {
+      while (await ledger.prune(DAY_ONE / DAY_MS + 1, Infinity));
+      return await ledger.usage(query);
+    },
+  };
+  const query = { now: NOW, length: 1, by: "model", limit: 5, unit: "hour", count: 72 } as const;
+  await assertRejects(() => readTimeSeries(pruned, query), PrunedEntriesError);
+});
+
 Deno.test("readLatencies() reads all requests of a short period, except those without an answer", async () => {
   const { ledger } = openMemoryStore();
   const answers = Array.from(

@@ -81,6 +81,21 @@ Deno.test("errors caused by one client leave a target available to others", asyn
   }
 });
 
+Deno.test("failures that two keys cause together leave a target available to others", async () => {
+  await using server = startUpstream(({ method, body }) =>
+    method === "GET" ? json({ data: [] }) : body.includes(POISON) ? poisoned("chat", 500) : json(WHOLE.chat)
+  );
+  await using gateway = startGateway(oneModel("chat", server.url), { breakers: true });
+  const hostile = [await gateway.addKey(), await gateway.addKey()];
+  const statuses: number[] = [];
+  for (let request = 0; request < 20; request++) {
+    for (const key of hostile) await statusOf(gateway, { protocol: "chat", text: POISON, key });
+    if (request % 5 === 4) statuses.push(await statusOf(gateway, { protocol: "chat", text: "Hello" }));
+  }
+  assertEquals(gateway.logs.findLast(({ event }) => event === "breaker_closed")?.scope, "model");
+  assertEquals(statuses, [200, 200, 200, 200]);
+});
+
 Deno.test("a recovered target serves others, however often one client's requests fail there", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isDead = true;
