@@ -51,12 +51,12 @@ function currentSpellings(): readonly Spelling[] {
   if (version !== spelledVersion) {
     spelledVersion = version;
     // The longest first, because a secret may begin with another one.
-    spellings = [...values].flatMap(spell).sort((one, other) => other.text.length - one.text.length);
+    spellings = [...values].flatMap(spellingsOf).sort((one, other) => other.text.length - one.text.length);
   }
   return spellings;
 }
 
-function spell(value: string): Spelling[] {
+function spellingsOf(value: string): Spelling[] {
   const plain = { text: value, prefix: value.slice(0, PREFIX_CHARACTERS), isBase64: false };
   const encoded = base64Cores(value).map((text) => ({
     text,

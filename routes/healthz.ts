@@ -1,6 +1,6 @@
 import type { RouteContext } from "../lib/server/router.ts";
-import { alive } from "../lib/status/health.ts";
+import { answerLiveness } from "../lib/status/health.ts";
 
 export function GET(_request: Request, { gateway }: RouteContext): Promise<Response> {
-  return alive(gateway);
+  return answerLiveness(gateway);
 }

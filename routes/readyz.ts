@@ -1,6 +1,6 @@
 import type { RouteContext } from "../lib/server/router.ts";
-import { ready } from "../lib/status/health.ts";
+import { answerReadiness } from "../lib/status/health.ts";
 
 export function GET(_request: Request, context: RouteContext): Promise<Response> {
-  return ready(context);
+  return answerReadiness(context);
 }

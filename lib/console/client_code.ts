@@ -1,7 +1,7 @@
 /** Writes a request as code: for curl, and for the SDKs of OpenAI, Anthropic and Google in JavaScript and Python. */
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { shellWord } from "../text.ts";
-import { quoted } from "./clients.ts";
+import { stringLiteral } from "./clients.ts";
 import { addressOf, type PlaygroundEndpoint } from "./playground_request.ts";
 
 /** Code that sends a request. It reads the key from `SLUICE_API_KEY`. */
@@ -42,9 +42,9 @@ export function codeFor(
     curl,
     {
       name: `${sdk.name}, JavaScript`,
-      text: `import ${sdk.name} from ${quoted(sdk.module)};
+      text: `import ${sdk.name} from ${stringLiteral(sdk.module)};
 
-const client = new ${sdk.name}({ baseURL: ${quoted(sdk.base)}, apiKey: process.env.SLUICE_API_KEY });
+const client = new ${sdk.name}({ baseURL: ${stringLiteral(sdk.base)}, apiKey: process.env.SLUICE_API_KEY });
 const answer = await client.${call}(${JSON.stringify(body, null, 2)});
 console.log(answer);`,
     },
@@ -53,7 +53,7 @@ console.log(answer);`,
       text: `import os
 from ${sdk.python} import ${sdk.name}
 
-client = ${sdk.name}(base_url=${quoted(sdk.base)}, api_key=os.environ["SLUICE_API_KEY"])
+client = ${sdk.name}(base_url=${stringLiteral(sdk.base)}, api_key=os.environ["SLUICE_API_KEY"])
 answer = client.${call}(
 ${pythonArguments(body)}
 )
@@ -74,7 +74,7 @@ function googleCode({ origin, body }: { origin: string; body: JsonObject }): Cli
 
 const client = new GoogleGenAI({
   apiKey: process.env.SLUICE_API_KEY,
-  httpOptions: { baseUrl: ${quoted(origin)} },
+  httpOptions: { baseUrl: ${stringLiteral(origin)} },
 });
 const answer = await client.models.generateContent(${JSON.stringify(sent, null, 2)});
 console.log(answer);`,
@@ -84,7 +84,7 @@ console.log(answer);`,
       text: `import os
 from google import genai
 
-client = genai.Client(api_key=os.environ["SLUICE_API_KEY"], http_options={"base_url": ${quoted(origin)}})
+client = genai.Client(api_key=os.environ["SLUICE_API_KEY"], http_options={"base_url": ${stringLiteral(origin)}})
 answer = client.models.generate_content(
 ${pythonLines(sent)}
 )
@@ -127,7 +127,7 @@ function python(value: Json, indent: string): string {
   }
   if (isObject(value)) {
     const members = Object.entries(value)
-      .map(([name, member]) => `${inner}${quoted(name)}: ${python(member ?? null, inner)},\n`);
+      .map(([name, member]) => `${inner}${stringLiteral(name)}: ${python(member ?? null, inner)},\n`);
     return members.length === 0 ? "{}" : `{\n${members.join("")}${indent}}`;
   }
   return JSON.stringify(value);

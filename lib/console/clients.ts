@@ -36,8 +36,8 @@ const VERCEL_AI: readonly ClientSettings[] = ([
   place: "JavaScript",
   settings: ({ origin, model }) =>
     `const apiKey = process.env.SLUICE_API_KEY;
-const sluice = ${create}baseURL: ${quoted(`${origin}${path}`)}, apiKey });
-const model = sluice(${quoted(model)});`,
+const sluice = ${create}baseURL: ${stringLiteral(`${origin}${path}`)}, apiKey });
+const model = sluice(${stringLiteral(model)});`,
 }));
 
 /** Agents that have a dialog for hosts with OpenAI's protocol. */
@@ -85,8 +85,8 @@ export const CLIENTS: readonly ClientSettings[] = [
     place: "JavaScript",
     settings: ({ origin, model }) =>
       `const apiKey = process.env.SLUICE_API_KEY;
-const baseURL = ${quoted(`${origin}/v1`)};
-const model = new ChatOpenAI({ model: ${quoted(model)}, apiKey, configuration: { baseURL } });`,
+const baseURL = ${stringLiteral(`${origin}/v1`)};
+const model = new ChatOpenAI({ model: ${stringLiteral(model)}, apiKey, configuration: { baseURL } });`,
   },
   {
     name: "OpenAI Agents",
@@ -114,12 +114,12 @@ claude --model ${shellWord(model)}`,
     protocol: "responses",
     place: "~/.codex/config.toml",
     settings: ({ origin, model }) =>
-      `model = ${quoted(model)}
+      `model = ${stringLiteral(model)}
 model_provider = "sluice"
 
 [model_providers.sluice]
 name = "Sluice"
-base_url = ${quoted(`${origin}/v1`)}
+base_url = ${stringLiteral(`${origin}/v1`)}
 env_key = "SLUICE_API_KEY"
 wire_api = "responses"`,
   },
@@ -142,8 +142,8 @@ gemini --model ${shellWord(model)}`,
   "provider": {
     "sluice": {
       "npm": "@ai-sdk/openai-compatible",
-      "options": { "baseURL": ${quoted(`${origin}/v1`)}, "apiKey": "{env:SLUICE_API_KEY}" },
-      "models": { ${quoted(model)}: {} }
+      "options": { "baseURL": ${stringLiteral(`${origin}/v1`)}, "apiKey": "{env:SLUICE_API_KEY}" },
+      "models": { ${stringLiteral(model)}: {} }
     }
   }
 }`,
@@ -160,6 +160,6 @@ gemini --model ${shellWord(model)}`,
 ];
 
 /** Returns a text as a string literal that is valid in JSON, JavaScript, Python and TOML. */
-export function quoted(text: string): string {
+export function stringLiteral(text: string): string {
   return JSON.stringify(text);
 }

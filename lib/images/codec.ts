@@ -2,7 +2,7 @@
 import { imageSize } from "../billing/image_size.ts";
 import type { Encoding } from "./codec_files.ts";
 import { runJob } from "./codec_pool.ts";
-import { area, checkPixels } from "./pixel_limits.ts";
+import { checkPixels, pixelCount } from "./pixel_limits.ts";
 
 /**
  * Converts a PNG, JPEG or WebP file of at most 16 million pixels to the requested format. A file that already has this
@@ -20,7 +20,7 @@ export async function convertImage(
   if (header !== undefined) checkPixels(header);
   return await runJob({ type: "convert", bytes, encoding: { format, compression } }, {
     signal,
-    pixels: header === undefined ? 0 : area(header),
+    pixels: header === undefined ? 0 : pixelCount(header),
     transfer: [bytes.buffer],
   });
 }

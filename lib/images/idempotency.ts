@@ -224,7 +224,7 @@ export class Idempotency {
     const wasStopped = entry.stopped;
     try {
       const answer = await this.#wait(entry, signal, this.#waitMs);
-      return answer === undefined || wasStopped && !isFinal(answer) ? undefined : replay(answer);
+      return answer === undefined || wasStopped && !isFinal(answer) ? undefined : markReplay(answer);
     } catch (error) {
       if (!wasStopped || !entry.settled) throw error;
       signal.throwIfAborted();
@@ -313,7 +313,7 @@ export class Idempotency {
     const hash = "answer" in result ? result.answer.requestHash : result.otherHash;
     if (hash !== request.requestHash) throw otherRequest();
     if ("otherHash" in result) return (stop) => this.#awaitOtherNode(request, stop);
-    return () => Promise.resolve(replay(storedAnswer(result.answer)));
+    return () => Promise.resolve(markReplay(storedAnswer(result.answer)));
   }
 
   /**
@@ -375,7 +375,7 @@ async function waitForAnswer<T>(promise: Promise<T>, signal: AbortSignal, maxMs?
   }
 }
 
-function replay(answer: StoredAnswer): StoredAnswer {
+function markReplay(answer: StoredAnswer): StoredAnswer {
   return { ...answer, headers: { ...answer.headers, "x-sluice-idempotent-replay": "true" } };
 }
 

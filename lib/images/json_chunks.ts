@@ -4,16 +4,16 @@ import { PIECE_LENGTH } from "../server/watched_stream.ts";
 
 /** Writes a JSON object with `b64_json` between the other members. */
 export function* imageObject(before: JsonObject, base64: string, after: JsonObject): Generator<string> {
-  yield `{${members(before, "", ",")}"b64_json":"`;
+  yield `{${membersText(before, "", ",")}"b64_json":"`;
   for (let start = 0; start < base64.length; start += PIECE_LENGTH) {
     // Escaping leaves base64 unchanged and keeps any other content inside the string.
     yield writeJson(base64.slice(start, start + PIECE_LENGTH)).slice(1, -1);
   }
-  yield `"${members(after, ",", "")}}`;
+  yield `"${membersText(after, ",", "")}}`;
 }
 
 /** Returns the JSON text of an object's members between `before` and `after`; "" if there are no members. */
-export function members(object: JsonObject, before: string, after: string): string {
+export function membersText(object: JsonObject, before: string, after: string): string {
   const text = writeJson(object).slice(1, -1);
   return text === "" ? "" : before + text + after;
 }

@@ -35,8 +35,8 @@ export function countPixels(
   { images, mask, size, n, stream }: ImageRequest,
   { resource_limits: { image_request_pixels: maxPixels } }: Pick<Config, "resource_limits">,
 ): number {
-  const uploads = [...images, ...(mask === undefined ? [] : [mask])].reduce((sum, image) => sum + area(image), 0);
-  const pixels = uploads + area(size) * (stream ? 1 : n);
+  const uploads = [...images, ...(mask === undefined ? [] : [mask])].reduce((sum, image) => sum + pixelCount(image), 0);
+  const pixels = uploads + pixelCount(size) * (stream ? 1 : n);
   if (pixels <= maxPixels) return pixels;
   throw new GatewayError(
     "invalid",
@@ -60,6 +60,6 @@ export function createPixelQueue({ resource_limits: limits }: Config): Admission
 }
 
 /** Returns the number of pixels of a size. */
-export function area({ width, height }: Size): number {
+export function pixelCount({ width, height }: Size): number {
   return width * height;
 }

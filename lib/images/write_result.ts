@@ -1,6 +1,6 @@
 /** Writes the body of an answer that is not streamed. */
 import type { JsonObject } from "../json/mod.ts";
-import { imageObject, members } from "./json_chunks.ts";
+import { imageObject, membersText } from "./json_chunks.ts";
 import type { FinishedImage } from "./image_usage.ts";
 import type { ImageUsage } from "./image_pricing.ts";
 import type { ImageRequest } from "./types.ts";
@@ -31,7 +31,7 @@ export function* writeResult({ request, created, images, usage }: ImageResult): 
     usage: writeUsage(usage, request),
     ...numInputImages(request),
   };
-  yield `]${members(rest, ",", "")}}`;
+  yield `]${membersText(rest, ",", "")}}`;
 }
 
 /**

@@ -31,8 +31,8 @@ export {
 } from "./values.ts";
 export { writeWithRawSpans } from "./raw_spans.ts";
 export {
+  subtractWeight,
   VALUE_WEIGHT,
-  weigh,
   writeEach,
   writeEachSliced,
   writeJson,

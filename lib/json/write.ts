@@ -32,7 +32,7 @@ export function writeJson(value: Json): string {
 
 /** Writes as `writeJson`, and yields to the event loop if the value is large. */
 export async function writeJsonSliced(value: Json): Promise<string> {
-  return weigh(value, LONG_TEXT_CHARS) >= 0 ? JSON.stringify(value) : await runSliced(writeSteps(value));
+  return subtractWeight(value, LONG_TEXT_CHARS) >= 0 ? JSON.stringify(value) : await runSliced(writeSteps(value));
 }
 
 /** Writes an object as `writeJsonSliced`, with the positions of its members. */
@@ -72,10 +72,10 @@ class Writer {
   }
 
   *write(value: Json): Steps<void> {
-    let room = weigh(value, this.#room);
+    let room = subtractWeight(value, this.#room);
     if (room < 0) {
       yield;
-      room = weigh(value, STEP_CHARS);
+      room = subtractWeight(value, STEP_CHARS);
       this.#room = STEP_CHARS;
     }
     if (room >= 0) {
@@ -127,14 +127,14 @@ class Writer {
  * Subtracts the weight of a value from `available`: 1 per character, and `VALUE_WEIGHT` per value. Stops below 0.
  * @returns the remaining weight; below 0 if the value is heavier than `available`
  */
-export function weigh(value: Json | undefined, available: number): number {
+export function subtractWeight(value: Json | undefined, available: number): number {
   let remaining = available - VALUE_WEIGHT;
   if (typeof value === "string") return remaining - value.length;
   if (typeof value !== "object" || value === null) return remaining;
   if (isRawNumber(value)) return remaining - value.rawJSON.length;
   if (Array.isArray(value)) return weighAll(value, remaining);
   for (const name in value) {
-    remaining = weigh(value[name], remaining - name.length);
+    remaining = subtractWeight(value[name], remaining - name.length);
     if (remaining < 0) break;
   }
   return remaining;
@@ -143,7 +143,7 @@ export function weigh(value: Json | undefined, available: number): number {
 function weighAll(items: readonly Json[], available: number): number {
   let remaining = available;
   for (const item of items) {
-    remaining = weigh(item, remaining);
+    remaining = subtractWeight(item, remaining);
     if (remaining < 0) break;
   }
   return remaining;

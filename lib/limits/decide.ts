@@ -38,7 +38,7 @@ const ADMITTED: Outcome = { admitted: true, exceeded: [], retryAfterMs: 0 };
  * Decides whether a request is admitted.
  * @param waitFor returns the milliseconds until a limit has room: 0 if it has room now, `Infinity` if it never will
  */
-export function decide(
+export function decideLimits(
   limitRequests: readonly LimitRequest[],
   waitFor: (limitRequest: LimitRequest, index: number) => number,
 ): Outcome {

@@ -1,6 +1,6 @@
 /** A limiter that counts in the memory of one process. */
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus, LimitUnit } from "./limiter.ts";
-import { assertAdmissionRequest, decide, isAmount } from "./decide.ts";
+import { assertAdmissionRequest, decideLimits, isAmount } from "./decide.ts";
 import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 
 /** A limiter in memory. */
@@ -53,7 +53,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const now = clock();
       windows.sweep(now);
       sweepRequests(now);
-      const { admitted, exceeded, retryAfterMs } = decide(
+      const { admitted, exceeded, retryAfterMs } = decideLimits(
         limitRequests,
         (limitRequest) => windows.waitFor(limitRequest, now),
       );

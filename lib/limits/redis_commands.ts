@@ -2,7 +2,7 @@
 import type { AdmissionRequest, AdmittedRequest, LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 import type { RedisConnection, ScriptReply } from "./redis_connection.ts";
 import { type ScriptName, UNIT_LETTERS } from "./redis_scripts.ts";
-import { decide } from "./decide.ts";
+import { decideLimits } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
 /** The place where Redis has counted a request. */
@@ -53,7 +53,7 @@ export class RedisCommands {
       await this.#run("take", this.#node, id, forMs, facts, writeLimitRequests(limitRequests)),
     );
     if (admitted < 0) return undefined;
-    const decided = decide(limitRequests, (_, index) => {
+    const decided = decideLimits(limitRequests, (_, index) => {
       const waitMs = waitsAndStatuses[index] ?? 0;
       return waitMs < 0 ? Infinity : waitMs;
     });

@@ -50,7 +50,7 @@ async function countAndFit(
   const counts = await countMessages(prompt, await loadTokenCounter(), signal);
   const input = sum(counts);
   if (input <= room) return { prompt, countInput: () => Promise.resolve(input) };
-  const shorter = prompt.truncation === "auto" ? truncate(prompt, counts, room) : undefined;
+  const shorter = prompt.truncation === "auto" ? truncatePrompt(prompt, counts, room) : undefined;
   if (shorter === undefined) throw codec.contextError({ input, output, limit });
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.removed) };
 }
@@ -71,7 +71,7 @@ function sum({ fixed, messages }: PromptTokens): number {
  * @returns the shorter prompt, and the size of the removed messages in tokens; undefined if even the last turn is too
  * large
  */
-export function truncate(
+export function truncatePrompt(
   prompt: Prompt,
   sizes: PromptTokens,
   limit: number,

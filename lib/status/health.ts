@@ -41,7 +41,7 @@ const SHUTTING_DOWN = {
 } as const satisfies Partial<Readiness>;
 
 /** Answers 200 with the current delay of the event loop and the longest of the last 15 seconds, in milliseconds. */
-export async function alive({ observer }: Gateway): Promise<Response> {
+export async function answerLiveness({ observer }: Gateway): Promise<Response> {
   const now = await observer.loop.now();
   return jsonResponse({
     status: "ok",
@@ -55,7 +55,7 @@ export async function alive({ observer }: Gateway): Promise<Response> {
  * does, for a while, a store that no node can reach, because a load balancer could not choose a better node. If the
  * store answers other nodes, this node answers 503. So does a node that shuts down.
  */
-export async function ready({ gateway, drain }: Pick<RouteContext, "gateway" | "drain">): Promise<Response> {
+export async function answerReadiness({ gateway, drain }: Pick<RouteContext, "gateway" | "drain">): Promise<Response> {
   const { status, message } = drain.phase === "serving" ? await readiness(gateway) : SHUTTING_DOWN;
   const response = jsonResponse({ status, ...(message !== undefined && { message }) });
   return status === "unavailable" ? new Response(response.body, { status: 503, headers: response.headers }) : response;

@@ -311,7 +311,7 @@ function* splitTexts(events: readonly ReplyEvent[]): Generator<ReplyEvent[], voi
 }
 
 /** Returns the events of a whole answer. `restore` reverses what `adaptPrompt` changed. */
-export function restored(reply: Reply, restore: EventTransform): ReplyEvent[] {
+export function restoredEvents(reply: Reply, restore: EventTransform): ReplyEvent[] {
   return eventsOf(reply).flatMap(restore);
 }
 

@@ -42,7 +42,7 @@ export function relayBody(
 ): ResendableBody {
   const unset = relay.unsetMembers?.(client.body) ?? [];
   const removed = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
-  const body = removed.length === 0 ? client.body : without(client.body.text, removed);
+  const body = removed.length === 0 ? client.body : withoutPaths(client.body.text, removed);
   const streamEdits = prompt.stream ? relay.streamEdits?.(body) ?? NO_EDITS : NO_EDITS;
   const keeperEdits = relay.keeperEdits?.(client.responseContext, body) ?? NO_EDITS;
   const relayEdits = keeperEdits === NO_EDITS ? streamEdits : { ...streamEdits, ...keeperEdits };
@@ -76,7 +76,7 @@ function parsedPart(
 }
 
 /** Returns the body's text without the dropped members, given by names or paths. */
-function without(text: string, removed: readonly string[]): ObjectText {
+function withoutPaths(text: string, removed: readonly string[]): ObjectText {
   return scanMembers(removePaths(text, removed.map((name) => name.split("."))));
 }
 

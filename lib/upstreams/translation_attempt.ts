@@ -10,7 +10,7 @@ import type { Dialect, WriteTarget } from "../protocols/upstream_codec.ts";
 import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
-import { restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
+import { restoredEvents, translatedFeed, wholeFeed } from "./answer_feeds.ts";
 import type { Answer, Call, EventFeed, UpstreamAttempt, UpstreamAttemptOptions } from "./upstream.ts";
 import { readLongInputs, readReply } from "./long_inputs.ts";
 import { UsageEstimator } from "./estimates.ts";
@@ -93,7 +93,7 @@ export async function translationAttempt(
     },
     async readWhole(answer) {
       const reply = await readReply(answer, codec, origin);
-      return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
+      return answered(wholeFeed(restoredEvents(reply, restore()), new UsageEstimator(call)));
     },
   };
 }

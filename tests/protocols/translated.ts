@@ -4,7 +4,7 @@ import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.t
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { normalizeFinish } from "../../lib/protocols/translate/restore_answer.ts";
-import { restored } from "../../lib/upstreams/answer_feeds.ts";
+import { restoredEvents } from "../../lib/upstreams/answer_feeds.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, responseContextOf, sideOf } from "../golden/crossings.ts";
 import { readEvents } from "../golden/recorded.ts";
@@ -36,7 +36,10 @@ function valuesOf(frames: readonly Frame[]): Json[] {
 /** The answer that a client gets for an upstream's whole answer. */
 export function whole(from: Protocol, body: JsonObject, client: Protocol): JsonObject {
   const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
-  return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), responseContextOf(client));
+  return CLIENTS[client].writeReply(
+    aggregateEvents(restoredEvents(reply, normalizeFinish())),
+    responseContextOf(client),
+  );
 }
 
 /** The whole answer that a client gets for an upstream's stream. */

@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import type { Message } from "../../lib/protocols/canonical/types.ts";
-import { truncate } from "../../lib/request/fit_context.ts";
+import { truncatePrompt } from "../../lib/request/fit_context.ts";
 import { assistant, call, promptOf, result, system, user } from "../protocols/canonical/messages.ts";
 
 /** Every message is 10 tokens, everything else 5. Returns the indices that are kept. */
 function kept(messages: Message[], limit: number): number[] | undefined {
   const prompt = promptOf(messages);
-  const truncated = truncate(prompt, { fixed: 5, messages: messages.map(() => 10) }, limit);
+  const truncated = truncatePrompt(prompt, { fixed: 5, messages: messages.map(() => 10) }, limit);
   if (truncated === undefined) return undefined;
   const left = truncated.prompt.messages;
   assertEquals(truncated.removed, 10 * (messages.length - left.length));
@@ -100,12 +100,12 @@ Deno.test("truncate() never separates a call from its result", () => {
 
 Deno.test("truncate() leaves a fitting prompt unchanged", () => {
   const prompt = promptOf(talk);
-  assertStrictEquals(truncate(prompt, { fixed: 0, messages: [1, 1, 1, 1, 1] }, 5)?.prompt, prompt);
+  assertStrictEquals(truncatePrompt(prompt, { fixed: 0, messages: [1, 1, 1, 1, 1] }, 5)?.prompt, prompt);
 });
 
 Deno.test("truncate() decides by the size of each message", () => {
   const counts = { fixed: 1, messages: [50, 1, 1, 1, 1] };
-  assertEquals(truncate(promptOf(talk), counts, 10), {
+  assertEquals(truncatePrompt(promptOf(talk), counts, 10), {
     prompt: promptOf(talk.slice(2)),
     removed: 51,
   });

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Gateway } from "../../lib/gateway.ts";
 import { metrics } from "../../lib/status/metrics.ts";
-import { readiness, ready } from "../../lib/status/health.ts";
+import { answerReadiness, readiness } from "../../lib/status/health.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
@@ -112,7 +112,7 @@ Deno.test("readiness reports store, ledger and upstreams, and only the gateway's
     ["no keys here", { ...base, keys, limiter: hearing(0), store: unreadable(9_000) }, 503, "unavailable", "ok"],
   ];
   for (const [name, gateway, status, says, upstreams] of cases) {
-    const response = await ready({ gateway, drain: createDrain() });
+    const response = await answerReadiness({ gateway, drain: createDrain() });
     const { message, ...body } = await response.json();
     assertEquals([response.status, body], [status, { status: says }], name);
     assertEquals(message === undefined ? "ok" : message.split(": ")[0], says, name);

@@ -1,5 +1,5 @@
 /** Rewrites schemas of tool arguments for vendors that require an object without branches at the top. */
-import { isObject, type Json, type JsonObject, VALUE_WEIGHT, weigh, writeJson } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject, subtractWeight, VALUE_WEIGHT, writeJson } from "../../json/mod.ts";
 import { listOf } from "../members.ts";
 import { mergeSchemas, resolveRef } from "../canonical/json_schema_merge.ts";
 
@@ -81,7 +81,7 @@ function spend(walk: Walk, values: number): boolean {
 
 /** Subtracts the weight of a schema that is written or repeated. @returns as `spend` */
 function spendOn(walk: Walk, schema: Json | undefined): boolean {
-  walk.weightLeft = weigh(schema, walk.weightLeft);
+  walk.weightLeft = subtractWeight(schema, walk.weightLeft);
   return walk.weightLeft >= 0;
 }
 

@@ -55,7 +55,7 @@ export interface JournaledLedger extends LedgerStore {
 }
 
 /** Wraps a ledger with a journal. Entries that an earlier process left are written to the ledger in the background. */
-export function journaled(ledger: LedgerStore, parts: JournaledParts): JournaledLedger {
+export function createJournaledLedger(ledger: LedgerStore, parts: JournaledParts): JournaledLedger {
   const { journal, leaseMs } = parts;
   const entries = new EntryWriter(ledger, parts);
   const { reach } = entries;

@@ -2,7 +2,7 @@
 import { addressWithoutPassword } from "../../config/address.ts";
 import type { Secret } from "../../secret.ts";
 import { openJournal } from "../outage/journal.ts";
-import { journaled, type JournaledLedger } from "../outage/journaled_ledger.ts";
+import { createJournaledLedger, type JournaledLedger } from "../outage/journaled_ledger.ts";
 import { openPostgresAlerts } from "./alerts.ts";
 import { openPostgresAnswers } from "./answers.ts";
 import { Changes } from "./changes.ts";
@@ -153,7 +153,7 @@ async function openJournaled(
 ): Promise<JournaledLedger> {
   const journal = path === undefined ? undefined : await openJournal(path, { maxEntries: journalEntries, log });
   const rolledBack = () => log({ level: "error", event: "store_rolled_back", lost: "entries of the ledger" });
-  return journaled(openPostgresLedger(sql, { reports, graceMs: leaseMs, rolledBack }), {
+  return createJournaledLedger(openPostgresLedger(sql, { reports, graceMs: leaseMs, rolledBack }), {
     ...(journal !== undefined && { journal }),
     isOutOfReach,
     reconnect,

@@ -55,11 +55,11 @@ export function partialOf(target: string): string {
 
 /** Checks that there is no file. @throws {Deno.errors.AlreadyExists} */
 function requireNone(file: string): void {
-  if (exists(file)) throw new Deno.errors.AlreadyExists(file);
+  if (fileExists(file)) throw new Deno.errors.AlreadyExists(file);
 }
 
 /** Returns whether there is a file, or a symbolic link of this name. */
-export function exists(file: string): boolean {
+export function fileExists(file: string): boolean {
   try {
     Deno.lstatSync(file);
     return true;

@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { dirname } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { copyFile, exists, partialOf, removeQuietly } from "./backup.ts";
+import { copyFile, fileExists, partialOf, removeQuietly } from "./backup.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { readNumber } from "./pragma.ts";
 import { checkAll, checkLastEntries, checkStructure } from "./integrity.ts";
@@ -56,7 +56,7 @@ export interface Preview {
  */
 export function previewFile(file: string, isOwner: boolean): Preview {
   // If a crash has interrupted a write, only a writable connection can undo it.
-  const db = new DatabaseSync(file, { readOnly: !exists(`${file}-journal`) });
+  const db = new DatabaseSync(file, { readOnly: !fileExists(`${file}-journal`) });
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
     const version = knownVersion(db);

@@ -106,7 +106,7 @@ interface SearchedBlocks {
 
 function openBlocks(db: DatabaseSync, search: EntrySearch): SearchedBlocks {
   const { order, limit } = search;
-  const [candidates, ...candidateValues] = candidateBlocks(narrowed(db, search), DIALECT);
+  const [candidates, ...candidateValues] = candidateBlocks(narrowedSearch(db, search), DIALECT);
   const column = ORDER_COLUMNS[order];
   const [condition, ...values] = conditionOfSearch(search, DIALECT);
 
@@ -155,7 +155,7 @@ function openBlocks(db: DatabaseSync, search: EntrySearch): SearchedBlocks {
 const MAX_BOUND = 2n ** 63n - 1n;
 
 /** Narrows the period of a search to the days on which all of its names occur together. */
-function narrowed(db: DatabaseSync, search: EntrySearch): EntrySearch {
+function narrowedSearch(db: DatabaseSync, search: EntrySearch): EntrySearch {
   const [text, ...values] = daysOfNames(search, DIALECT) ?? [];
   return text === undefined ? search : narrowToDays(search, db.prepare(text).get(...values));
 }

@@ -3,7 +3,7 @@ import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
 import type { PaintOptions } from "../../images/codec_messages.ts";
 import { runJob } from "../../images/codec_pool.ts";
-import { area, checkPixels } from "../../images/pixel_limits.ts";
+import { checkPixels, pixelCount } from "../../images/pixel_limits.ts";
 import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 
@@ -79,7 +79,7 @@ async function paint(
   };
   if (kind === "generation") {
     return await runSliced(
-      base64Steps(await runJob({ type: "paint", painting }, { signal, pixels: area(size) })),
+      base64Steps(await runJob({ type: "paint", painting }, { signal, pixels: pixelCount(size) })),
     );
   }
   if (images.length === 0) {
@@ -89,7 +89,11 @@ async function paint(
   const uploads = [...images, ...(mask === undefined ? [] : [mask])];
   const file = await runJob(
     { type: "edit", painting, orientations, ...(mask !== undefined && { maskOrientation: mask.orientation }) },
-    { signal, files: uploads.map(({ bytes }) => bytes), pixels: area(size) + Math.max(...uploads.map(area)) },
+    {
+      signal,
+      files: uploads.map(({ bytes }) => bytes),
+      pixels: pixelCount(size) + Math.max(...uploads.map(pixelCount)),
+    },
   );
   return await runSliced(base64Steps(file));
 }

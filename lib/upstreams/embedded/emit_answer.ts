@@ -2,7 +2,7 @@
 import type { FinishReason, OpenBlock, ReplyEvent } from "../../protocols/canonical/types.ts";
 import { type TokenCounter, tokenPieces } from "../../o200k/mod.ts";
 import type { PlannedAnswer } from "./plan_answer.ts";
-import { sign } from "./thinking.ts";
+import { signReasoning } from "./thinking.ts";
 
 /** Limits of an answer, and the prompt tokens of its usage. */
 export interface EmitLimits {
@@ -43,7 +43,7 @@ export function* emitAnswer(
     const emitted = yield* emitText(text, { index, block, room: left, silent: hidden }, counter);
     left -= emitted.tokens;
     reasoning = emitted.tokens;
-    if (emitted.text !== "") yield { type: "close", index: index++, signature: sign(emitted.text) };
+    if (emitted.text !== "") yield { type: "close", index: index++, signature: signReasoning(emitted.text) };
     if (!emitted.isComplete) return yield finish("length");
   }
 

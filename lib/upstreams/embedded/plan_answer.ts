@@ -5,7 +5,7 @@ import { isInstance } from "./json_schema_instance.ts";
 import { isObject, type Json, parseJson, writeJson } from "../../json/mod.ts";
 import { type CallableTool, type Directive, LIMITS, readDirectives } from "./directives.ts";
 import { type LastUserTurn, readLastUserTurn } from "./last_user_turn.ts";
-import { think, wantsReasoning } from "./thinking.ts";
+import { reasoningText, wantsReasoning } from "./thinking.ts";
 import { createHash } from "node:crypto";
 import { PARAMETER_NAMES } from "../../protocols/canonical/parameter_names.ts";
 import { GatewayError } from "../../errors.ts";
@@ -31,7 +31,7 @@ export function planAnswer(prompt: Prompt): PlannedAnswer {
   const format = prompt.format ?? { type: "text" };
   const echoed = [turn.results, text].filter((part) => part !== undefined && part !== "").join("\n");
   const reasoning = wantsReasoning(prompt.reasoning)
-    ? { text: think(calls), hidden: prompt.reasoning?.display === "omitted" }
+    ? { text: reasoningText(calls), hidden: prompt.reasoning?.display === "omitted" }
     : undefined;
   // Only plain text answers to prompts with `call:` directives have a text beside calls.
   const beside = format.type === "text" && directed ? echoed : "";

@@ -46,7 +46,7 @@ function makeInstance(schema: Json | undefined, walk: Walk, depth: number): Json
   for (const key of ["anyOf", "oneOf"] as const) {
     const branches = schema[key];
     if (!Array.isArray(branches)) continue;
-    const others = without(schema, key);
+    const others = withoutMember(schema, key);
     for (const branch of branches) {
       const value = makeMergedInstance(others, branch, { walk, depth });
       if (value !== undefined) return value;
@@ -55,7 +55,7 @@ function makeInstance(schema: Json | undefined, walk: Walk, depth: number): Json
   }
   if (Array.isArray(schema.allOf)) {
     const [first, ...branches] = schema.allOf;
-    const others = without(schema, "allOf");
+    const others = withoutMember(schema, "allOf");
     if (branches.length > 0) others.allOf = branches;
     return first === undefined
       ? makeInstance(others, walk, depth + 1)
@@ -67,7 +67,7 @@ function makeInstance(schema: Json | undefined, walk: Walk, depth: number): Json
 function followRef(ref: string, { schema, walk, depth }: { schema: JsonObject; walk: Walk; depth: number }) {
   if (walk.refs.has(ref)) return undefined;
   walk.refs.add(ref);
-  const value = makeMergedInstance(without(schema, "$ref"), resolveRef(walk.root, ref), { walk, depth });
+  const value = makeMergedInstance(withoutMember(schema, "$ref"), resolveRef(walk.root, ref), { walk, depth });
   walk.refs.delete(ref);
   return value;
 }
@@ -233,7 +233,7 @@ export function numberIn(value: Json | undefined): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-function without(schema: JsonObject, key: string): JsonObject {
+function withoutMember(schema: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(schema).filter(([name]) => name !== key));
 }
 

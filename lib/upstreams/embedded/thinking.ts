@@ -24,7 +24,7 @@ export function wantsReasoning(reasoning: Reasoning | undefined): boolean {
 }
 
 /** Returns the reasoning of an answer with these tool calls. */
-export function think(calls: readonly { name: string }[]): string {
+export function reasoningText(calls: readonly { name: string }[]): string {
   if (calls.length === 0) return "I will repeat the end of the conversation, or fit it to the requested format.";
   const names = calls.slice(0, MAX_NAMED_CALLS).map(({ name }) => name).join(", ");
   const more = calls.length - MAX_NAMED_CALLS;
@@ -32,7 +32,7 @@ export function think(calls: readonly { name: string }[]): string {
 }
 
 /** Signs reasoning. The signature contains the text of the reasoning, so that clients can get it without the text. */
-export function sign(thought: string): Signature {
+export function signReasoning(thought: string): Signature {
   return { issuer: ISSUER, value: `${toBase64Url(thought)}.${digest(thought)}` };
 }
 
@@ -55,7 +55,7 @@ export function checkThoughts({ messages, protocol }: { messages: readonly Messa
 /** Returns whether a signature belongs to a text. Reasoning that was omitted comes back with an empty text. */
 function isGenuine(value: string, text: string): boolean {
   const thought = read(value);
-  return thought !== undefined && sign(thought).value === value && (text === "" || text === thought);
+  return thought !== undefined && signReasoning(thought).value === value && (text === "" || text === thought);
 }
 
 function read(value: string): string | undefined {

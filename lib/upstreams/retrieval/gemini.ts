@@ -2,7 +2,7 @@
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
-import { readVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+import { readVectors, unreadableAnswer, type WantedVectors } from "./read_vectors.ts";
 import { dropUnsupportedMembers } from "./unsupported_members.ts";
 
 /** Members of the body that are translated here or read by the gateway. */
@@ -48,7 +48,7 @@ export async function readGeminiBatch(text: string, wanted: WantedVectors): Prom
   const { embeddings, usageMetadata: usage } = answer.rest;
   const isInOrder = Array.isArray(embeddings) && embeddings.length === wanted.count &&
     embeddings.every((item, index) => isObject(item) && item.values === index);
-  if (!isInOrder) throw unreadable("expected one vector for each input");
+  if (!isInOrder) throw unreadableAnswer("expected one vector for each input");
   const tokens = isObject(usage) && typeof usage.promptTokenCount === "number" ? usage.promptTokenCount : undefined;
   return { vectors: answer.vectors, ...(tokens !== undefined && { tokens }) };
 }

@@ -12,7 +12,7 @@ import type {
 } from "../../retrieval/types.ts";
 import type { WholeAnswer } from "../answers.ts";
 import type { ResendableBody } from "../transport.ts";
-import { readVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+import { readVectors, unreadableAnswer, type WantedVectors } from "./read_vectors.ts";
 
 /** Optional members that clients may set to null. Such members are removed, because some hosts refuse null. */
 const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
@@ -55,7 +55,7 @@ export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors):
   }
   const vectors = Array.from({ length: wanted.count }, (_, index) => {
     const vector = byIndex.get(index);
-    if (vector === undefined) throw unreadable("expected one vector for each input");
+    if (vector === undefined) throw unreadableAnswer("expected one vector for each input");
     return vector;
   });
   return { vectors, ...tokensOf(usage) };
@@ -73,9 +73,9 @@ export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankReque
     isObject(result) && typeof result.relevance_score === "number" && Number.isInteger(result.index) &&
     documents[result.index as number] !== undefined;
   if (!Array.isArray(value.results) || !value.results.every(isResult)) {
-    throw unreadable("expected a list of results, each with the index of a document and its relevance_score");
+    throw unreadableAnswer("expected a list of results, each with the index of a document and its relevance_score");
   }
-  if (value.results.length > documents.length) throw unreadable("it has more results than documents");
+  if (value.results.length > documents.length) throw unreadableAnswer("it has more results than documents");
   const meta = isObject(value.meta) ? value.meta : {};
   const billed = isObject(meta.billed_units) ? meta.billed_units : {};
   const { search_units: searches } = billed;

@@ -30,9 +30,9 @@ export async function readVectors(
     ({ value }) => value,
     () => undefined,
   );
-  if (!isObject(rest)) throw unreadable("expected a JSON object");
+  if (!isObject(rest)) throw unreadableAnswer("expected a JSON object");
   const { count } = expected;
-  if (vectors.length !== count) throw unreadable(`expected ${count} vectors, got ${vectors.length}`);
+  if (vectors.length !== count) throw unreadableAnswer(`expected ${count} vectors, got ${vectors.length}`);
   return { vectors, rest };
 }
 
@@ -47,15 +47,15 @@ function* cutVectors(
   let skeleton = "";
   let copied = 0;
   while (start.test(text)) {
-    if (vectors.length === count) throw unreadable(`expected ${count} vectors, got more`);
+    if (vectors.length === count) throw unreadableAnswer(`expected ${count} vectors, got more`);
     const from = start.lastIndex;
     const close = text.indexOf(text[from] === "[" ? "]" : '"', from + 1);
-    if (close < 0) throw unreadable("a vector has no end");
+    if (close < 0) throw unreadableAnswer("a vector has no end");
     const vector = unescaped(text.slice(from, close + 1));
     // The length comes first, because the pattern of a vector of millions of numbers exceeds the stack.
     const actual = dimensionsOf(vector);
-    if (actual !== dimensions) throw unreadable(`expected vectors of ${dimensions} dimensions, got ${actual}`);
-    if (!isVector(vector)) throw unreadable("expected vectors of numbers, or base64 of them");
+    if (actual !== dimensions) throw unreadableAnswer(`expected vectors of ${dimensions} dimensions, got ${actual}`);
+    if (!isVector(vector)) throw unreadableAnswer("expected vectors of numbers, or base64 of them");
     skeleton += text.slice(copied, from) + vectors.length;
     vectors.push(inFormat(vector, base64));
     copied = start.lastIndex = close + 1;
@@ -75,6 +75,6 @@ function unescaped(vector: string): string {
 }
 
 /** Returns the error for an answer that cannot be used. Another target may be tried after it. */
-export function unreadable(why: string): GatewayError {
+export function unreadableAnswer(why: string): GatewayError {
   return new GatewayError("upstream", `Cannot read the upstream's answer: ${why}`);
 }

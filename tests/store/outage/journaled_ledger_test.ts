@@ -3,7 +3,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { Entry, LedgerStore } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { openJournal } from "../../../lib/store/outage/journal.ts";
-import { journaled, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
+import { createJournaledLedger, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
 import { type Clock, createClock } from "../../billing/simulator/clock.ts";
 import { seeded } from "../../support/random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
@@ -91,7 +91,7 @@ function inWorld(test: (world: World) => Promise<void>): Promise<void> {
       async open({ maxEntries = 1000, journal = true, leaseMs = 0, ledger = world.far } = {}) {
         const log = (line: Record<string, unknown>) => void world.events.push(line);
         const file = journal ? await openJournal(`${folder}/journal`, { maxEntries, log }) : undefined;
-        const made = journaled(ledger, {
+        const made = createJournaledLedger(ledger, {
           ...(file !== undefined && { journal: file }),
           isOutOfReach: (error) => error instanceof Unreachable,
           leaseMs,

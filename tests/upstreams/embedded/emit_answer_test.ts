@@ -5,7 +5,7 @@ import type { ContentBlockOf, Reply, ReplyEvent } from "../../../lib/protocols/c
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import type { PlannedAnswer } from "../../../lib/upstreams/embedded/plan_answer.ts";
 import { emitAnswer, type EmitLimits } from "../../../lib/upstreams/embedded/emit_answer.ts";
-import { sign } from "../../../lib/upstreams/embedded/thinking.ts";
+import { signReasoning } from "../../../lib/upstreams/embedded/thinking.ts";
 
 const counter = await loadTokenCounter();
 
@@ -103,7 +103,7 @@ Deno.test("emitAnswer() spends tokens on reasoning first, and signs the emitted 
     const words = thought.slice(0, maxTokens).join("");
     const rest = counter.split("Yes.").slice(0, Math.max(0, maxTokens - thought.length)).join("");
     assertEquals(blocks, [
-      ...(words === "" ? [] : [{ type: "reasoning" as const, text: words, signature: sign(words) }]),
+      ...(words === "" ? [] : [{ type: "reasoning" as const, text: words, signature: signReasoning(words) }]),
       ...(rest === "" ? [] : [{ type: "text" as const, text: rest }]),
     ]);
     assertEquals(finish, rest === "Yes." ? "end" : "length");
@@ -115,7 +115,7 @@ Deno.test("emitAnswer() hides the text of hidden reasoning, and counts it", () =
   const text = "I will think about it.";
   const { blocks, usage } = replyOf({ reasoning: { text, hidden: true }, text: "Yes." });
   assertEquals(blocks, [
-    { type: "reasoning", hidden: true, text: "", signature: sign(text) },
+    { type: "reasoning", hidden: true, text: "", signature: signReasoning(text) },
     { type: "text", text: "Yes." },
   ]);
   assertEquals(usage.reasoning, counter.count(text));

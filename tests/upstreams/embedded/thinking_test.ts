@@ -1,7 +1,12 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import type { ContentBlock, Protocol, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { checkThoughts, sign, think, wantsReasoning } from "../../../lib/upstreams/embedded/thinking.ts";
+import {
+  checkThoughts,
+  reasoningText,
+  signReasoning,
+  wantsReasoning,
+} from "../../../lib/upstreams/embedded/thinking.ts";
 import { assistant } from "../../protocols/canonical/messages.ts";
 
 Deno.test("wantsReasoning() is true if reasoning was requested", () => {
@@ -23,7 +28,7 @@ Deno.test("wantsReasoning() is true if reasoning was requested", () => {
 });
 
 Deno.test("think() announces the model's actions", () => {
-  const text = (names: string[]) => think(names.map((name) => ({ name })));
+  const text = (names: string[]) => reasoningText(names.map((name) => ({ name })));
   assertStringIncludes(text([]), "repeat the end of the conversation");
   assertStringIncludes(text(["a"]), "I will call a.");
   assertStringIncludes(text(["a", "b", "c", "d", "e"]), "I will call a, b, c and 2 more.");
@@ -34,11 +39,11 @@ function check(block: ContentBlock, protocol: Protocol = "messages"): void {
 }
 
 Deno.test("checkThoughts() accepts its own thoughts, shown or hidden", () => {
-  const signature = sign("I will.");
+  const signature = signReasoning("I will.");
   check({ type: "reasoning", text: "I will.", signature });
   check({ type: "reasoning", text: "", hidden: true, signature });
   check({ type: "reasoning", text: "", signature: { ...signature, id: "rs_1" } });
-  assertEquals(sign("I will."), signature);
+  assertEquals(signReasoning("I will."), signature);
 });
 
 Deno.test("checkThoughts() ignores thoughts of other models", () => {
@@ -47,7 +52,7 @@ Deno.test("checkThoughts() ignores thoughts of other models", () => {
 });
 
 Deno.test("checkThoughts() rejects a changed thought or signature, in the protocol's words", () => {
-  const { issuer, value } = sign("I will.");
+  const { issuer, value } = signReasoning("I will.");
   const [carried = "", digest = ""] = value.split(".");
   const bad: [string, string][] = [
     ["I won't.", value],
@@ -59,7 +64,7 @@ Deno.test("checkThoughts() rejects a changed thought or signature, in the protoc
     ["I will.", `${carried}.${digest}.`],
     ["I will.", `${carried}.${digest.toLowerCase()}`],
     ["I will.", `${carried}=.${digest}`],
-    ["", `${sign("else").value.split(".")[0]}.${digest}`],
+    ["", `${signReasoning("else").value.split(".")[0]}.${digest}`],
     ["", "***.***"],
   ];
   for (const [text, value] of bad) {
