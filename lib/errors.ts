@@ -232,7 +232,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   return new GatewayError("internal", "The gateway failed to answer this request", { cause: thrown });
 }
 
-/** Deno's text about a file that a compiled executable may not use, with advice for whoever compiles it. */
+/** Deno's text about a file that a compiled executable may not use. Its advice is about compiling. */
 const DENIED_FILE = /^Requires (read|write) access to (".*?"), specify the required permissions during compilation/;
 
 /** Returns the message of a thrown value, for the operator only. It may contain a prompt or a key. */
