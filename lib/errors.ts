@@ -235,12 +235,18 @@ export function toGatewayError(thrown: unknown): GatewayError {
 /** Deno's text about a file that a compiled executable may not use. Its advice is about compiling. */
 const DENIED_FILE = /^Requires (read|write) access to (".*?"), specify the required permissions during compilation/;
 
+/** The folders that the executable may use: those of the task `compile`. */
+const EXECUTABLE_FOLDERS: Readonly<Record<string, string>> = {
+  read: "the current folder, /etc/sluice and /var/lib/sluice",
+  write: "./data and /var/lib/sluice",
+};
+
 /** Returns the message of a thrown value, for the operator only. It may contain a prompt or a key. */
 export function messageOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
   const [, access, path] = DENIED_FILE.exec(thrown.message) ?? [];
   if (access === undefined) return thrown.message;
-  return `this executable may not ${access} ${path}: keep its files below ./data or /var/lib/sluice`;
+  return `this executable may not ${access} ${path}, but only files in ${EXECUTABLE_FOLDERS[access]}`;
 }
 
 /** Returns the name of a thrown value, for the log, where its message must not be: it may contain a prompt or a key. */

@@ -123,7 +123,8 @@ Deno.test("faultOf() tells a locked database from a damaged one", async () => {
 Deno.test("reasonOf() says where an executable may keep files, instead of how to compile it", () => {
   const advice = "specify the required permissions during compilation using `deno compile --allow-read`";
   const error = new Deno.errors.NotCapable(`Requires read access to "/backup/a.db", ${advice}`);
-  const reason = 'this executable may not read "/backup/a.db": keep its files below ./data or /var/lib/sluice';
+  const reason = 'this executable may not read "/backup/a.db", but only files in the current folder, /etc/sluice and ' +
+    "/var/lib/sluice";
   assertEquals(reasonOf(error), reason);
   assertEquals(reasonOf(new Error("failed", { cause: error })), `failed: ${reason}`);
   const other = 'Requires net access to "db:1", run again with the --allow-net flag';

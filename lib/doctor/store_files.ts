@@ -56,7 +56,9 @@ export async function checkStoreFiles(
     const denied = error instanceof Deno.errors.NotCapable;
     notes.error(
       `"${folder}" cannot be read: ${reasonOf(error)}`,
-      denied ? "Set store to such a path" : "Give the user who runs the gateway read and write permission",
+      denied
+        ? "Set store to a path in ./data or /var/lib/sluice"
+        : "Give the user who runs the gateway read and write permission",
     );
   }
   return notes.found;

@@ -209,10 +209,19 @@ Deno.test("the executable alone in a folder is the whole gateway", { ignore: obs
       const outside = await Deno.makeTempFile();
       await Deno.writeTextFile(outside, "{}");
       const cases: [string[], RegExp][] = [
-        [["check", "--config", outside], /^Cannot read the configuration ".+": Requires read access/],
-        [["check", "--config", "/etc/hostname"], /^Cannot read the configuration "\/etc\/hostname": Requires read/],
-        [["keys", "list", "--store", `sqlite:${outside}.db`], /^Cannot open the store ".+": Requires read access/],
-        [["keys", "add", "ci", "--store", "sqlite:./keys.db"], /^Cannot open the store ".+": Requires write access/],
+        [["check", "--config", outside], /^Cannot read the configuration ".+": this executable may not read/],
+        [
+          ["check", "--config", "/etc/hostname"],
+          /^Cannot read the configuration "\/etc\/hostname": this executable may not read/,
+        ],
+        [
+          ["keys", "list", "--store", `sqlite:${outside}.db`],
+          /^Cannot open the store ".+": this executable may not read/,
+        ],
+        [
+          ["keys", "add", "ci", "--store", "sqlite:./keys.db"],
+          /^Cannot open the store ".+": this executable may not write/,
+        ],
       ];
       for (const [args, line] of cases) {
         const { code, out, err } = await run(...args);
