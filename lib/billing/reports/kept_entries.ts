@@ -4,14 +4,34 @@ import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
 import { PrunedEntriesError } from "./report_errors.ts";
 
+/** A period of which no single entry may have been pruned; `by`: the grouping or filter that needs them, for the error. */
+export type NeededEntries = Period & { by: string };
+
 /**
- * Checks that no entry of a period (Unix milliseconds; `until` is exclusive) was pruned.
- * @param query `by`: the grouping or filter that needs single entries, for the error
+ * Reads sums that need single entries. Checks before the reading that they are there, and again afterwards, because they
+ * may be pruned in between.
+ * @param needed absent: no single entry is needed
  * @throws {PrunedEntriesError} if some were pruned
  */
-export async function requireEntries(
+export async function readKeptEntries<Result>(
   ledger: Pick<LedgerStore, "start">,
-  { since, until, by }: Period & { by: string },
+  needed: NeededEntries | undefined,
+  read: () => Promise<Result>,
+): Promise<Result> {
+  if (needed === undefined) return await read();
+  await requireEntries(ledger, needed);
+  const result = await read();
+  await requireEntries(ledger, needed);
+  return result;
+}
+
+/**
+ * Checks that no entry of a period (Unix milliseconds; `until` is exclusive) was pruned.
+ * @throws {PrunedEntriesError} if some were pruned
+ */
+async function requireEntries(
+  ledger: Pick<LedgerStore, "start">,
+  { since, until, by }: NeededEntries,
 ): Promise<void> {
   const { day: prunedDay, ahead = [] } = await ledger.start();
   const first = dayOf(since);

@@ -2,7 +2,7 @@
 import { compareValues } from "../../compare_values.ts";
 import { addFigures, noFigures, TIME_STEPS } from "../../store/days.ts";
 import type { LedgerStore, SumFigures } from "../../store/ledger.ts";
-import { requireEntries } from "./kept_entries.ts";
+import { readKeptEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
 
 /** Groupings of a time series. */
@@ -70,11 +70,11 @@ export async function readTimeSeries(
   const needed = unit !== "day" || by === "upstream"
     ? { since, until, by: unit === "day" ? "upstream" : unit }
     : undefined;
-  if (needed !== undefined) await requireEntries(ledger, needed);
-  const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
-  signal?.throwIfAborted();
-  // Checked again, because entries may be pruned during the reading.
-  if (needed !== undefined) await requireEntries(ledger, needed);
+  const sums = await readKeptEntries(ledger, needed, async () => {
+    const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
+    signal?.throwIfAborted();
+    return sums;
+  });
   const totals = new Map<string, SumFigures>();
   for (const sum of sums) addFigures(figuresOf(totals, sum.name), sum);
   const highestCost = [...totals].sort(byCost).slice(0, limit).map(([name]) => name);

@@ -15,7 +15,7 @@ import type {
   UsageFilter,
 } from "../../store/ledger.ts";
 import { matchesFilter } from "../../store/search.ts";
-import { requireEntries } from "./kept_entries.ts";
+import { readKeptEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
 import { ReportQueryError } from "./report_errors.ts";
 
@@ -92,16 +92,14 @@ export async function sumUpstreams(
   query: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
   const { since, until, upstream, prices } = query;
-  await requireEntries(ledger, { since, until, by: "upstream" });
   const selected = new SelectedSums(config, upstream);
-  // The store has no sums at other prices.
-  const isComplete = prices === undefined && addDays(selected, await ledger.upstreamDays(query, query.signal));
-  if (!isComplete) {
+  await readKeptEntries(ledger, { since, until, by: "upstream" }, async () => {
+    // The store has no sums at other prices.
+    const isComplete = prices === undefined && addDays(selected, await ledger.upstreamDays(query, query.signal));
+    if (isComplete) return;
     selected.clear();
     await addEntries(selected, ledger, query);
-  }
-  // Checked again, because entries may be pruned during the reading.
-  await requireEntries(ledger, { since, until, by: "upstream" });
+  });
   const sums = selected.list();
   if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new ReportQueryError(

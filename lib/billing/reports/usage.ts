@@ -5,7 +5,7 @@ import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addFigures, byName, needsEntries, noFigures } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
-import { requireEntries } from "./kept_entries.ts";
+import { readKeptEntries } from "./kept_entries.ts";
 import { requireKnown, TEST_KEY_ID, TEST_KEY_NAME } from "./usage_filter.ts";
 import { ReportQueryError } from "./report_errors.ts";
 import type { UsageFigures, UsageLine, UsageReport } from "./schemas.ts";
@@ -74,12 +74,12 @@ export async function usageReport(
 ): Promise<UsageReport> {
   const { since, until, by, thenBy } = query;
   const needed = needsEntries(query) ? { since, until, by: "user or tag" } : undefined;
-  if (needed !== undefined) await requireEntries(ledger, needed);
-  const sums = await ledger.usage(query, signal);
-  const eachOnce = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;
-  signal?.throwIfAborted();
-  // Checked again, because entries may be pruned during the reading.
-  if (needed !== undefined) await requireEntries(ledger, needed);
+  const { sums, eachOnce } = await readKeptEntries(ledger, needed, async () => {
+    const sums = await ledger.usage(query, signal);
+    const eachOnce = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;
+    signal?.throwIfAborted();
+    return { sums, eachOnce };
+  });
   if (sums.length === 0) requireKnown(query.only ?? {}, config);
   const ids = by === "key" ? sums.map(({ name }) => name) : sums.map(({ thenName = "" }) => thenName);
   const names = by === "key" || thenBy === "key" ? await keyNames({ keys, config }, [...new Set(ids)]) : new Map();
