@@ -163,6 +163,28 @@ export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
   return prices;
 }
 
+/** Upper bounds of input and output tokens. */
+export interface TokenBound {
+  input: number;
+  /** Tokens of all answers of the request together. */
+  output: number;
+}
+
+/** Returns the exact highest cost of these tokens: with all input in its most expensive class. */
+export function costBound({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
+  return BigInt(input) * highestInputPrice(sheet) + BigInt(output) * unitPrices(sheet).completion;
+}
+
+/** Returns the price of an input token in its most expensive class. */
+export function highestInputPrice(sheet: Readonly<PriceSheet>): Amount {
+  const prices = unitPrices(sheet);
+  let highest = 0n;
+  for (const name of INPUT_CLASSES) {
+    if (prices[name] > highest) highest = prices[name];
+  }
+  return highest;
+}
+
 /** Returns whether any token has a price above 0. */
 export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   const prices = unitPrices(sheet);

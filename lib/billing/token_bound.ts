@@ -23,7 +23,7 @@ import {
   TOKENS_PER_MESSAGE,
   tokensOfBytes,
 } from "./prompt_parts.ts";
-import { INPUT_CLASSES, unitPrices } from "./price.ts";
+import { highestInputPrice, type TokenBound, unitPrices } from "./price.ts";
 import { unzippedBytes } from "./zip_size.ts";
 
 // Vendors add text of their own to a prompt. These bounds exceed the numbers that they publish and their known
@@ -50,13 +50,6 @@ export const MIN_OUTPUT = 256;
 
 /** Result of `affordableOutput` if output is free: more tokens than any model writes. */
 const UNLIMITED_OUTPUT = 1_000_000_000;
-
-/** Upper bounds of input and output tokens. */
-export interface TokenBound {
-  input: number;
-  /** Tokens of all answers of the request together. */
-  output: number;
-}
 
 type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
@@ -161,20 +154,6 @@ function maxTokensOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes:
 /** Returns the bytes of vendor-specific members, which may contain text for the model. */
 function unknownMemberBytes({ unknownMembers }: { unknownMembers?: Prompt["unknownMembers"] }): number {
   return unknownMembers === undefined ? 0 : Buffer.byteLength(JSON.stringify(unknownMembers.members));
-}
-
-/** Returns the exact highest cost of these tokens: with all input in its most expensive class. */
-export function costBound({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
-  return BigInt(input) * highestInputPrice(sheet) + BigInt(output) * unitPrices(sheet).completion;
-}
-
-function highestInputPrice(sheet: Readonly<PriceSheet>): Amount {
-  const prices = unitPrices(sheet);
-  let highest = 0n;
-  for (const name of INPUT_CLASSES) {
-    if (prices[name] > highest) highest = prices[name];
-  }
-  return highest;
 }
 
 /** Available money and what it must pay for. */

@@ -3,8 +3,8 @@ import { mayUse } from "../access/permissions.ts";
 import { kindOf } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Pricing } from "../catalog/price_schema.ts";
-import { type Amount, formatUsd, parseFactor } from "../billing/money.ts";
-import { INPUT_CLASSES, pricesOf, unitPrices } from "../billing/price.ts";
+import { type Amount, formatUsd, parseFactor, timesFactor } from "../billing/money.ts";
+import { costBound, pricesOf } from "../billing/price.ts";
 import type { Config } from "../config.ts";
 import { MAX_AMOUNT } from "../store/entry_row.ts";
 import { formatProblem } from "./problems.ts";
@@ -21,9 +21,9 @@ export function amountProblems({ models, groups }: Pick<Config, "models" | "grou
     const plainCost = largestCost(model);
     if (plainCost * MAX_FACTOR <= MAX_AMOUNT) return [];
     for (const [name, group] of Object.entries(groups)) {
-      const { digits, decimals } = parseFactor(group.price_factor);
-      const cost = plainCost * digits / 10n ** BigInt(decimals);
-      if (cost <= MAX_AMOUNT || !mayUse({ group, rules: {} }, model.id)) continue;
+      if (!mayUse({ group, rules: {} }, model.id)) continue;
+      const cost = timesFactor(plainCost, parseFactor(group.price_factor));
+      if (cost <= MAX_AMOUNT) continue;
       return [
         formatProblem(
           ["models", index, "pricing"],
@@ -52,11 +52,8 @@ function largestCost({ id, architecture, context_length: input, top_provider, pr
   });
   let highest = 0n;
   for (const sheet of sheets) {
-    const unit = unitPrices(sheet);
-    for (const name of INPUT_CLASSES) {
-      const cost = BigInt(input) * unit[name] + BigInt(output) * unit.completion;
-      if (cost > highest) highest = cost;
-    }
+    const cost = costBound({ input, output }, sheet);
+    if (cost > highest) highest = cost;
   }
   return highest;
 }

@@ -3,11 +3,10 @@ import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
 import { callerLimitRequests, limitRequestsOf } from "../limits/limit_requests.ts";
-import { costBound } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { AdmissionTerms } from "../billing/reservation.ts";
-import { costOfExtras, pricesAt } from "../billing/price.ts";
+import { costBound, costOfExtras, pricesAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
 import { longestMs } from "../request/targets.ts";
 

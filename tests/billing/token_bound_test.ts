@@ -1,9 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ContentBlock, Prompt } from "../../lib/protocols/canonical/types.ts";
-import { affordableOutput, costBound, estimateTokens, MIN_OUTPUT, tokenBound } from "../../lib/billing/token_bound.ts";
+import { affordableOutput, estimateTokens, MIN_OUTPUT, tokenBound } from "../../lib/billing/token_bound.ts";
 import { countPages } from "../../lib/billing/prompt_parts.ts";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
+import { costBound } from "../../lib/billing/price.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
