@@ -224,7 +224,11 @@ export function respelled(name: string, isKnown: (name: string) => boolean): str
 
 /** Returns the usual name of a tool's member; the same name if it is no unusual spelling of one. */
 export function toolMemberOf(name: string): string {
-  return respelled(name, (known) => TOOL_MEMBERS.has(known)) ?? name;
+  return respelled(name, isToolMember) ?? name;
+}
+
+function isToolMember(name: string): boolean {
+  return TOOL_MEMBERS.has(name);
 }
 
 /** Returns the paths of a tool's members with unusual spellings. Tools of a namespace are checked separately. */
