@@ -116,9 +116,9 @@ export class BudgetWatch {
 }
 
 /**
- * Returns the seq after which the first check reads entries: those since the first request of the last hour, and at
- * least one page of them. A process that was down for longer may have left unchecked entries, and so may one that
- * entered a long request of the last hour after shorter ones.
+ * Returns the seq after which the first check reads entries. It reads all entries since the first request of the last
+ * hour, and at least the last `SPENDERS_AT_ONCE`. Older entries can be unchecked if the process was down for more than an
+ * hour, or if the entry of a long request came after those of shorter ones.
  */
 async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
   const [first] = await ledger.entriesWithin({ since: now - FIRST_CHECK_MS, after: 0, until: now + 1, limit: 1 });

@@ -136,7 +136,7 @@ Deno.test("countPdfPages() says whether a file may have more pages", () => {
     false,
     false,
   ]);
-  // No page, an unreadable stream, one that is too long, and one with too many objects.
+  // A file without a page, and files with an unreadable stream, a stream that is too long, or too many objects in one.
   assertEquals([isPartial("x"), isPartial(objects(1), "<</Type /ObjStm>>\nstream\n", "no deflate")], [true, true]);
   assertEquals(isPartial(objects(1), objectStream("<</A 1>>".repeat(200_000))), true);
   assertEquals(isPartial(objects(1), packedTree(...Array(9_000).fill("1"))), true);
